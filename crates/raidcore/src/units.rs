@@ -22,6 +22,15 @@ pub struct Pba(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Stripe(pub u64);
 
+impl Stripe {
+    /// One of so many buckets, by a hash.
+    #[must_use]
+    pub(crate) const fn bucket(self, of: usize) -> usize {
+        let hash = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((hash * of as u64) >> 32) as usize
+    }
+}
+
 /// A member's place in the array, from 0: Linux md's raid disk or slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct MemberId(pub u8);

@@ -30,6 +30,7 @@ mod inherited;
 mod journal;
 mod maps;
 mod monotone;
+mod partial;
 mod passes;
 mod phases;
 mod replace;

@@ -118,6 +118,7 @@ impl Alignment {
                     stripe,
                     copies: vec![geo.place(stripe, role)],
                     runs: vec![ReplayRun { to, from: to.row }],
+                    left_out: None,
                 })
             }));
         }
@@ -155,7 +156,7 @@ mod tests {
     fn entry() -> Replay {
         let copies = vec![(MemberId(0), Pba(7))];
         let runs = vec![ReplayRun { to: REFUSED, from: 0 }];
-        Replay { entry: 5, stripe: STRIPE, copies, runs }
+        Replay { entry: 5, stripe: STRIPE, copies, runs, left_out: None }
     }
 
     #[test]

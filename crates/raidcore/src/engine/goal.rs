@@ -101,14 +101,22 @@ pub(super) fn plan_sync(
     Ok(Stage::Buffers)
 }
 
-/// An entry's blocks go where they were meant to go; reads are issued from its place in the ring.
+/// An entry's blocks go where they were meant to go. The plan's first reads, as many as the entry has
+/// runs, are issued from its place in the ring. Of a partial entry parity is made anew.
 pub(super) fn plan_replay(
     plan: &mut Plan,
     geo: &Geometry,
     stripe: Stripe,
     entry: &Replay,
-    writable: Set<Role>,
+    health: &Health<'_>,
 ) {
+    if let Some(role) = entry.left_out.and_then(|member| geo.role(stripe, member)) {
+        let partial = entry.runs.iter().filter_map(|&ReplayRun { to: run, .. }| {
+            let role = geo.role(stripe, run.member)?;
+            Some(SubIo { role, row: run.row, blocks: run.blocks, mem: Mem::Zero })
+        });
+        return plan::agree(plan, geo, health, role, partial);
+    }
     plan.clear();
     for ReplayRun { to: run, .. } in &entry.runs {
         let Some(role) = geo.role(stripe, run.member) else { continue };
@@ -116,7 +124,7 @@ pub(super) fn plan_replay(
         let mem = Mem::Scratch { buffer: u16::from(role.0), at: run.row };
         let io = SubIo { role, row: run.row, blocks: run.blocks, mem };
         plan.reads.push(io);
-        if writable.has(role) {
+        if health.writable.has(role) {
             plan.writes.push(io);
         }
     }

@@ -6,6 +6,7 @@ use det::Instant;
 
 use super::RequestError;
 use super::fetching::Fetching;
+use super::form::Form;
 use super::hedge::Hedge;
 use super::retries::Retries;
 use super::scrub::Scrub;
@@ -14,7 +15,7 @@ use super::staging::Logged;
 use super::steering::Way;
 use super::work::Work;
 use crate::geometry::{Geometry, Role};
-use crate::plan::{Bad, Base, Piece, Plan, WriteKind};
+use crate::plan::{Bad, Base, Piece, Plan, SubIo, WriteKind};
 use crate::units::{Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
@@ -72,7 +73,10 @@ pub struct Job {
     pub(super) scrub: Scrub,
     pub(super) marked: bool,
     pub(super) error: Option<RequestError>,
-    /// The journal entry's number, and the members that hold it.
+    /// What its journal entry is to hold, besides also what is `kept` as it is.
+    pub(super) form: Form,
+    pub(super) kept: Vec<SubIo>,
+    /// The entry's number, and the members that hold it.
     pub(super) entry: Option<(u64, Set<MemberId>)>,
     pub(super) log: Logged,
     pub(super) fetching: Fetching,
@@ -107,6 +111,8 @@ impl Job {
             scrub: Scrub::default(),
             marked: false,
             error: None,
+            form: Form::Whole,
+            kept: Vec::with_capacity(geo.width()),
             entry: None,
             log: Logged::default(),
             fetching: Fetching::default(),
@@ -138,6 +144,8 @@ impl Job {
         self.replan = false;
         self.scrub.clear();
         self.error = None;
+        self.form = Form::Whole;
+        self.kept.clear();
         self.entry = None;
         self.log.covers = false;
         self.turn = Turn::Any;

@@ -17,21 +17,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::form::Trace;
 use super::journal_ring::JournalRing;
-use crate::meta::{self, ArrayRecord, Consistency, Replay};
-use crate::plan::SubIo;
+use crate::meta::{ArrayRecord, Consistency, Features, Replay};
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// Blocks that entries leave free, so that a tail record finds room.
 const RESERVE: u64 = 2;
 
 const BUCKETS: usize = 4096;
-
-/// The blocks of an entry of writes: its header, and its payload.
-pub(super) fn entry_blocks(writes: &[SubIo]) -> (u32, u32) {
-    let payload = writes.iter().map(|io| io.blocks).sum();
-    (meta::journal_header_blocks(payload, writes.len() as u32), payload)
-}
 
 /// The rings.
 #[derive(Debug)]
@@ -40,6 +34,8 @@ pub(super) struct Journal {
     rings: Vec<JournalRing>,
     /// Whether entries are written.
     used: bool,
+    /// Whether they may be partial.
+    partial: bool,
     next_entry: u64,
     /// How many times something has come home.
     homes: u64,
@@ -62,14 +58,14 @@ struct Live {
 
 impl Live {
     fn add(&mut self, stripe: Stripe) {
-        self.of[bucket(stripe)] += 1;
+        self.of[stripe.bucket(BUCKETS)] += 1;
         self.all += 1;
     }
 
     /// The room of an entry is free, or that of a record of the tail.
     fn forget(&mut self, stripe: Option<Stripe>) {
         if let Some(stripe) = stripe {
-            self.of[bucket(stripe)] -= 1;
+            self.of[stripe.bucket(BUCKETS)] -= 1;
             self.all -= 1;
         }
     }
@@ -80,7 +76,8 @@ impl Journal {
         let (start, len) = record.areas.journal();
         let used = record.consistency == Consistency::Journal && record.geometry.parities() > 0;
         let len = if used { len } else { 0 };
-        Self::with_rings(start, len, record.geometry.members(), next_entry)
+        let partial = record.features.incompatible & Features::PARTIAL_ENTRIES != 0;
+        Self { partial, ..Self::with_rings(start, len, record.geometry.members(), next_entry) }
     }
 
     /// One ring of so many blocks for each member.
@@ -89,6 +86,7 @@ impl Journal {
             start,
             rings: (0..members).map(|_| JournalRing::with_room(len)).collect(),
             used: len > 0,
+            partial: false,
             next_entry,
             homes: 0,
             flushed: 0,
@@ -103,6 +101,11 @@ impl Journal {
         self.used
     }
 
+    /// Whether entries may be partial.
+    pub(super) fn has_partial(&self) -> bool {
+        self.used && self.partial
+    }
+
     // Entries, and records of the tail.
 
     /// An entry of so many blocks for a stripe, in the rings of its holders. If there is no room, it is
@@ -112,6 +115,7 @@ impl Journal {
         stripe: Stripe,
         holders: Set<MemberId>,
         blocks: u64,
+        trace: Trace,
     ) -> Option<u64> {
         let fits = |member: MemberId| self.rings[member.index()].has_room(blocks + RESERVE);
         if !{ holders }.all(fits) {
@@ -121,7 +125,7 @@ impl Journal {
         let number = self.next_entry;
         self.next_entry += 1;
         for member in holders {
-            if self.rings[member.index()].append(number, blocks, RESERVE, Some(stripe)) {
+            if self.rings[member.index()].append(number, blocks, RESERVE, Some((stripe, trace))) {
                 self.live.add(stripe);
             }
         }
@@ -219,7 +223,7 @@ impl Journal {
     pub(super) fn pass_by(&mut self, stripe: Stripe) {
         if self.used {
             self.homes += 1;
-            self.passed[bucket(stripe)] = self.homes;
+            self.passed[stripe.bucket(BUCKETS)] = self.homes;
         }
     }
 
@@ -238,7 +242,7 @@ impl Journal {
 
     /// Whether a replay would carry out an entry of a stripe, or of one that shares its bucket.
     pub(super) fn is_live(&self, stripe: Stripe) -> bool {
-        self.live.of[bucket(stripe)] > 0
+        self.live.of[stripe.bucket(BUCKETS)] > 0
     }
 
     /// Whether a replay would carry out an entry of this very stripe.
@@ -254,7 +258,17 @@ impl Journal {
 
     /// Whether a stripe may hold what was written past the journal and is not durable.
     pub(super) fn is_passed(&self, stripe: Stripe) -> bool {
-        self.passed[bucket(stripe)] > self.flushed
+        self.passed[stripe.bucket(BUCKETS)] > self.flushed
+    }
+
+    /// The entries of a stripe in these members' rings that are not durable at home.
+    pub(super) fn unflushed_of(
+        &self,
+        stripe: Stripe,
+        holders: Set<MemberId>,
+    ) -> impl Iterator<Item = Trace> + '_ {
+        let rings = holders.map(|member| &self.rings[member.index()]);
+        rings.flat_map(move |ring| ring.unflushed_of(stripe))
     }
 
     /// Whether a replay would carry out any entry, or a tail lags behind.
@@ -292,15 +306,12 @@ impl Journal {
     }
 }
 
-fn bucket(stripe: Stripe) -> usize {
-    (stripe.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const HOLDERS: [MemberId; 2] = [MemberId(1), MemberId(2)];
+    const TRACE: Trace = Trace { left_out: None, sole: None, from: 0, to: 1 };
 
     fn journal(blocks: u64) -> Journal {
         Journal::with_rings(Pba(100), blocks, 3, 7)
@@ -309,7 +320,7 @@ mod tests {
     /// An entry of three blocks that is durable on its holders.
     fn write(journal: &mut Journal, stripe: u64) -> Option<u64> {
         let holders = HOLDERS.into_iter().collect();
-        let number = journal.begin_entry(Stripe(stripe), holders, 3)?;
+        let number = journal.begin_entry(Stripe(stripe), holders, 3, TRACE)?;
         for member in HOLDERS {
             journal.begin_store(member, number).expect("it has a place");
             assert!(!journal.stored(member, number));
@@ -339,6 +350,21 @@ mod tests {
         assert!(tell(&mut journal, HOLDERS[0]) && journal.would_replay(Stripe(4)));
         assert!(tell(&mut journal, HOLDERS[1]) && !journal.is_unsettled());
         assert!(!journal.would_replay(Stripe(4)));
+    }
+
+    #[test]
+    fn what_entries_have_changed_is_known_until_it_is_durable_at_home() {
+        let mut journal = journal(32);
+        let holders = HOLDERS.into_iter().collect();
+        let entry = write(&mut journal, 4).expect("there is room");
+        write(&mut journal, 5).expect("there is room");
+        assert!(journal.unflushed_of(Stripe(4), holders).eq([TRACE, TRACE]), "one of each ring");
+        assert_eq!(journal.unflushed_of(Stripe(6), holders).count(), 0);
+        journal.entry_at_home(entry, holders);
+        assert_eq!(journal.unflushed_of(Stripe(4), holders).count(), 2);
+        journal.flushed(journal.mark());
+        assert_eq!(journal.unflushed_of(Stripe(4), holders).count(), 0);
+        assert!(journal.would_replay(Stripe(4)), "no tail tells");
     }
 
     #[test]

@@ -5,13 +5,22 @@
 //!   that is not retired.
 //! - One record of the tail is under way at a time.
 
+use alloc::vec;
+use alloc::vec::Vec;
+use core::iter;
+
+use super::form::Trace;
 use super::ring::{self, Ring};
 use crate::units::Stripe;
+
+const BUCKETS: usize = 1024;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct JournalRing {
     ring: Ring<Entry>,
+    /// The number of the latest entry, by a hash of its stripe.
+    latest: Vec<u64>,
     /// The record of the tail that is under way.
     telling: Option<u64>,
 }
@@ -20,8 +29,10 @@ pub(super) struct JournalRing {
 struct Entry {
     number: u64,
     at: u64,
-    /// The stripe that is written; none for a record of the tail.
-    stripe: Option<Stripe>,
+    /// The stripe that is written, and what of it; none for a record of the tail.
+    write: Option<(Stripe, Trace)>,
+    /// The number of the entry before it whose stripe has the same hash.
+    before: u64,
     /// The tail that it tells.
     tail: u64,
     /// Stores of it under way.
@@ -31,6 +42,12 @@ struct Entry {
     /// Its number in the order in which entries came home.
     home: Option<u64>,
     retired: bool,
+}
+
+impl Entry {
+    fn stripe(&self) -> Option<Stripe> {
+        self.write.map(|(stripe, _)| stripe)
+    }
 }
 
 impl ring::Entry for Entry {
@@ -50,7 +67,8 @@ impl ring::Entry for Entry {
 impl JournalRing {
     /// An empty ring of so many blocks, with memory for as many entries as they can hold.
     pub(super) fn with_room(blocks: u64) -> Self {
-        Self { ring: Ring::with_room(blocks), telling: None }
+        let latest = vec![0; if blocks > 0 { BUCKETS } else { 0 }];
+        Self { ring: Ring::with_room(blocks), latest, telling: None }
     }
 
     /// Whether so many blocks are free.
@@ -68,21 +86,34 @@ impl JournalRing {
         self.ring.find(number).map(|entry| (entry.at, entry.tail))
     }
 
+    /// The entries of a stripe, the latest first.
+    fn of(&self, stripe: Stripe) -> impl Iterator<Item = &Entry> {
+        let latest =
+            self.latest.get(stripe.bucket(BUCKETS)).and_then(|&number| self.ring.find(number));
+        let entries = iter::successors(latest, |entry| self.ring.find(entry.before));
+        entries.filter(move |entry| entry.stripe() == Some(stripe))
+    }
+
     /// Whether a replay would carry out an entry of a stripe.
     pub(super) fn would_replay(&self, stripe: Stripe) -> bool {
-        self.ring.entries().iter().any(|entry| entry.stripe == Some(stripe))
+        self.of(stripe).next().is_some()
     }
 
     /// The same of an entry whose blocks were not brought home.
     pub(super) fn would_change(&self, stripe: Stripe) -> bool {
-        let mut entries = self.ring.entries().iter();
-        entries.any(|entry| entry.stripe == Some(stripe) && entry.home.is_none())
+        self.of(stripe).any(|entry| entry.home.is_none())
     }
 
     /// The stripes of its entries that are not retired.
     pub(super) fn unflushed(&self) -> impl Iterator<Item = Stripe> + '_ {
         let entries = self.ring.entries().iter();
-        entries.filter(|entry| !entry.retired).filter_map(|entry| entry.stripe)
+        entries.filter(|entry| !entry.retired).filter_map(Entry::stripe)
+    }
+
+    /// What its entries of a stripe have changed that are not retired. Those come home one after the other.
+    pub(super) fn unflushed_of(&self, stripe: Stripe) -> impl Iterator<Item = Trace> + '_ {
+        let entries = self.of(stripe).take_while(|entry| !entry.retired);
+        entries.filter_map(|entry| entry.write.map(|(_, trace)| trace))
     }
 
     /// Whether all entries before this one are retired.
@@ -97,7 +128,7 @@ impl JournalRing {
 
     /// Whether a record of the tail as it is now would free an entry, and not just a record like it.
     fn has_retired(&self) -> bool {
-        self.ring.entries().iter().take_while(|e| e.retired).any(|e| e.stripe.is_some())
+        self.ring.entries().iter().take_while(|e| e.retired).any(|e| e.write.is_some())
     }
 
     /// A new entry of so many blocks, where `free` more are free behind it. Returns whether there was room.
@@ -106,12 +137,18 @@ impl JournalRing {
         number: u64,
         blocks: u64,
         free: u64,
-        stripe: Option<Stripe>,
+        write: Option<(Stripe, Trace)>,
     ) -> bool {
-        let (tail, retired) = (self.tail_now(number), stripe.is_none());
+        let (tail, retired) = (self.tail_now(number), write.is_none());
         let (stores, refused, home) = (0, false, None);
-        let entry = |at| Entry { number, at, stripe, tail, stores, refused, home, retired };
-        self.ring.append(blocks, free, entry).is_some()
+        let bucket = write.map(|(stripe, _)| stripe.bucket(BUCKETS));
+        let before = bucket.map_or(0, |bucket| self.latest[bucket]);
+        let entry = |at| Entry { number, at, write, before, tail, stores, refused, home, retired };
+        let fits = self.ring.append(blocks, free, entry).is_some();
+        if let (Some(bucket), true) = (bucket, fits) {
+            self.latest[bucket] = number;
+        }
+        fits
     }
 
     /// A new record of how far it has become free, if it has and there is none under way.
@@ -141,7 +178,7 @@ impl JournalRing {
         }
         let tail = entry.tail;
         self.telling.take_if(|record| *record == number);
-        self.ring.free_before(tail, |entry| freed(entry.stripe));
+        self.ring.free_before(tail, |entry| freed(entry.stripe()));
     }
 
     /// The member has not taken an entry or a record of the tail. The latter's place is free if nothing
@@ -151,7 +188,7 @@ impl JournalRing {
         let Some(entry) = self.ring.find_mut(number) else { return };
         entry.refused = true;
         entry.stores -= 1;
-        let (is_tail, is_over) = (entry.stripe.is_none(), entry.stores == 0);
+        let (is_tail, is_over) = (entry.write.is_none(), entry.stores == 0);
         if is_tail && is_over && self.ring.entries().back().is_some_and(|e| e.number == number) {
             self.ring.take_back();
         }
@@ -179,7 +216,7 @@ impl JournalRing {
     /// It has nothing from before this entry; `freed` is told of what goes.
     pub(super) fn drop_before(&mut self, first: u64, mut freed: impl FnMut(Option<Stripe>)) {
         while let Some(entry) = self.ring.pop_if(|entry| entry.number < first) {
-            freed(entry.stripe);
+            freed(entry.stripe());
         }
         self.telling.take_if(|record| *record < first);
     }
@@ -197,11 +234,13 @@ mod tests {
 
     use super::*;
 
+    const TRACE: Trace = Trace { left_out: None, sole: None, from: 0, to: 1 };
+
     /// A ring with entries 1 to `last` of two blocks each, all durable, of stripes of the same number.
     fn ring(blocks: u64, last: u64) -> JournalRing {
         let mut ring = JournalRing::with_room(blocks);
         for number in 1..=last {
-            assert!(ring.append(number, 2, 0, Some(Stripe(number))));
+            assert!(ring.append(number, 2, 0, Some((Stripe(number), TRACE))));
             ring.begin_store(number);
             ring.stored(number, |_| unreachable!("nothing is retired"));
         }
@@ -283,7 +322,7 @@ mod tests {
         assert!(ring.append_tail(4));
         ring.begin_store(4);
         ring.drop_before(5, |_| ());
-        assert!(ring.append(5, 2, 0, Some(Stripe(5))));
+        assert!(ring.append(5, 2, 0, Some((Stripe(5), TRACE))));
         ring.begin_store(5);
         ring.stored(5, |_| ());
         ring.at_home(5, 2);

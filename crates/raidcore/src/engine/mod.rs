@@ -26,6 +26,7 @@ mod fetching;
 mod flight;
 mod flow;
 mod flush;
+mod form;
 mod goal;
 mod heal;
 mod hedge;

@@ -118,6 +118,7 @@ mod tests {
             stripe: Stripe(10 + number),
             copies: vec![(MemberId(1), Pba(0)), (MemberId(2), Pba(0))],
             runs: Vec::new(),
+            left_out: None,
         };
         Replays::new(vec![entry(0), entry(1), entry(2)])
     }

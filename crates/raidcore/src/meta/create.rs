@@ -75,6 +75,9 @@ impl NewArray {
         if self.distributed_spare {
             incompatible |= Features::DISTRIBUTED_SPARE;
         }
+        if consistency == Consistency::Journal && geometry.parities() > 0 {
+            incompatible |= Features::PARTIAL_ENTRIES;
+        }
         if !self.staging_devices.is_empty() {
             if members + self.staging_devices.len() > MEMBERS_MAX {
                 return Err(LayoutError::Area("number of staging devices"));

@@ -80,8 +80,9 @@ pub struct JournalHeader {
     /// The oldest entry that a replay had to carry out when this one was written, in this ring (of
     /// the staging log: in all rings); its own number if there was none older.
     pub tail: u64,
-    /// How many of the last entries before this one may be missing on some of their holders. The
-    /// journal does not use it.
+    /// In the staging log, how many of the last entries before this one may be missing on some of
+    /// their holders. In the journal, 0; or of a [partial entry](Self::left_out), one more than the
+    /// member's number.
     pub open: u32,
     /// The member whose ring holds it.
     pub member: MemberId,
@@ -91,6 +92,25 @@ pub struct JournalHeader {
     pub holders: Set<MemberId>,
     /// The stripe whose blocks it holds.
     pub stripe: Stripe,
+}
+
+impl JournalHeader {
+    /// What [`open`](Self::open) is in an entry of the journal, by the member that it leaves out.
+    #[must_use]
+    pub fn open_of(left_out: Option<MemberId>) -> u32 {
+        left_out.map_or(0, |member| u32::from(member.0) + 1)
+    }
+
+    /// The member whose blocks a partial entry of the journal leaves out (partial parity, as PPL of
+    /// Linux md). Its runs are of the parity members, and its payload is what parity would be if all
+    /// blocks of that member's in these rows were zeros. So parity can be made to agree with that
+    /// member's blocks, old or new.
+    #[must_use]
+    pub fn left_out(&self) -> Option<MemberId> {
+        let number = self.open.checked_sub(1).filter(|_| self.log == Log::Journal)?;
+        // A number that no member has is refused with the entry.
+        Some(MemberId(u8::try_from(number).unwrap_or(u8::MAX)))
+    }
 }
 
 /// Consecutive blocks of one member in an entry.
@@ -130,6 +150,8 @@ pub struct Replay {
     pub copies: Vec<(MemberId, Pba)>,
     /// The blocks to write: all that no later entry overwrites.
     pub runs: Vec<ReplayRun>,
+    /// The member whose blocks a [partial entry](JournalHeader::left_out) leaves out.
+    pub left_out: Option<MemberId>,
 }
 
 impl Replay {

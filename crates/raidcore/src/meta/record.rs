@@ -131,6 +131,10 @@ impl Features {
     /// The incompatible bit of an array whose placement is not the default of its level; the record
     /// tells it.
     pub const PLACEMENT: u64 = 32;
+
+    /// The incompatible bit of an array whose journal may have [partial
+    /// entries](super::JournalHeader::left_out).
+    pub const PARTIAL_ENTRIES: u64 = 64;
 }
 
 /// The content of the distributed spare.

@@ -113,8 +113,10 @@ impl<'a> Rings<'a> {
             let stripe = entry.header.stripe;
             let runs = unwritten(entry, &written);
             written.extend(blocks_of(entry));
+            written.extend(left_out(entry));
             if !runs.is_empty() {
-                replays.push(Replay { entry: number, stripe, copies: copies.collect(), runs });
+                let (copies, left_out) = (copies.collect(), entry.header.left_out());
+                replays.push(Replay { entry: number, stripe, copies, runs, left_out });
             }
         }
         replays.reverse();
@@ -143,11 +145,12 @@ impl<'a> Rings<'a> {
             .enumerate()
             .filter_map(|(index, live)| Some((MemberId::at(index), live.get(&number)?)));
         let (_, entry) = copies.clone().next()?;
-        let JournalHeader { holders, stripe, .. } = entry.header;
+        let JournalHeader { holders, stripe, open, .. } = entry.header;
         let agrees = |(member, other): (MemberId, &JournalEntry)| {
             holders.has(member)
                 && other.header.holders == holders
                 && other.header.stripe == stripe
+                && other.header.open == open
                 && other.runs == entry.runs
                 && other.crcs == entry.crcs
         };
@@ -193,7 +196,8 @@ pub(super) fn unknown<'a, I: Image>(
     })
 }
 
-/// Whether the array has all blocks that an entry would write, and the entry has each only once.
+/// Whether the array has all blocks that an entry would write, and the entry has each only once. Those
+/// of a partial entry are parity, and the member that it leaves out has data.
 pub(super) fn is_possible(layout: &Layout, entry: &JournalEntry) -> bool {
     let mut places: Vec<_> =
         entry.runs.iter().map(|run| (run.member, run.row, run.row + run.blocks)).collect();
@@ -203,9 +207,19 @@ pub(super) fn is_possible(layout: &Layout, entry: &JournalEntry) -> bool {
     let has_part = |member: MemberId| {
         member.index() < layout.members() && layout.role(stripe, member).is_some()
     };
+    let is_parity = |member: MemberId| {
+        let role = layout.role(stripe, member);
+        role.map(|role| role.index() >= layout.of(stripe).data())
+    };
+    let is_partial = |out: MemberId| {
+        out.index() < layout.members()
+            && is_parity(out) == Some(false)
+            && places.iter().all(|&(member, ..)| is_parity(member) == Some(true))
+    };
     stripe.0 < layout.stripes()
         && places.windows(2).all(apart)
         && places.iter().all(|&(member, _, end)| has_part(member) && end <= layout.chunk())
+        && entry.header.left_out().is_none_or(is_partial)
 }
 
 /// A block of a member: the row of its chunk of a stripe.
@@ -216,6 +230,15 @@ pub(super) fn blocks_of(entry: &JournalEntry) -> impl Iterator<Item = Place> {
     let rows = |run: &JournalRun| (run.row..run.row + run.blocks).zip(iter::repeat(run.member));
     let stripe = entry.header.stripe;
     entry.runs.iter().flat_map(rows).map(move |(row, member)| (stripe, member, row))
+}
+
+/// The blocks that a write has changed although its partial entry leaves them out: an older entry's
+/// version of them must not come back.
+fn left_out(entry: &JournalEntry) -> impl Iterator<Item = Place> {
+    let stripe = entry.header.stripe;
+    let rows = entry.runs.iter().flat_map(|run| run.row..run.row + run.blocks);
+    let out = entry.header.left_out().into_iter();
+    out.flat_map(move |member| rows.clone().map(move |row| (stripe, member, row)))
 }
 
 /// The runs of an entry without the blocks that are `written` already.

@@ -72,7 +72,13 @@ pub(super) fn read<I: Image>(
         }
         if !runs.is_empty() && !entry.crcs.is_empty() {
             let stripe = entry.header.stripe;
-            staged.push(Replay { entry: number, stripe, copies: copies.clone(), runs });
+            staged.push(Replay {
+                entry: number,
+                stripe,
+                copies: copies.clone(),
+                runs,
+                left_out: None,
+            });
         }
     }
     staged.reverse();

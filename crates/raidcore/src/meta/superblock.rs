@@ -100,7 +100,8 @@ const KNOWN: Features = Features {
         | Features::VOLUME
         | Features::DISTRIBUTED_SPARE
         | Features::PAGE_BITS
-        | Features::PLACEMENT,
+        | Features::PLACEMENT
+        | Features::PARTIAL_ENTRIES,
 };
 
 /// Why a device has no usable superblock.

@@ -9,6 +9,7 @@
 
 mod band;
 mod locate;
+mod partial;
 mod read;
 mod recover;
 mod sync;
@@ -17,6 +18,7 @@ mod write;
 use alloc::vec::Vec;
 
 pub use locate::{Finding, Found, judge_copies, locate, mend};
+pub use partial::{agree, keep, leave_out, partial_of};
 pub use read::{read, read_aside};
 pub use sync::{Goal, also, copy, sync};
 pub use write::{Base, write};

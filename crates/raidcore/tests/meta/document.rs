@@ -88,7 +88,7 @@ fn a_distributed_spare_by_the_book() {
     let start = areas.meta_blocks() + 4 * stripes;
     let (table, mut block) = (Table::of("Superblock"), superblock(&record, device(1)));
     for (name, value) in [
-        ("incompatible", 8),
+        ("incompatible", 8 + 64),
         ("member blocks", start + spare),
         ("spared", 1),
         ("spared member", 2),

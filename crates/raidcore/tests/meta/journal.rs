@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Role};
 use raidcore::meta::{
     ArrayId, AssembleError, Consistency, JournalEntry, JournalHeader, JournalRun, Log, Replay,
     ReplayRun, SlotState, Warning, checksum, encode_journal_header, scan_journal,
@@ -192,8 +192,13 @@ fn an_entry_is_carried_out_as_it_was_written() {
     let array = world.assemble(STRICT).expect("it is whole");
     let payload = |at| Pba(world.record.areas.journal().0.0 + at + 1);
     let copies = vec![(MemberId(2), payload(30)), (MemberId(3), payload(11))];
-    let expected =
-        Replay { entry: 8, stripe: Stripe(entry.stripe), copies, runs: whole(&entry.runs()) };
+    let expected = Replay {
+        entry: 8,
+        stripe: Stripe(entry.stripe),
+        copies,
+        runs: whole(&entry.runs()),
+        left_out: None,
+    };
     assert_eq!((array.replay, array.next_entry), (vec![expected], 9));
 }
 
@@ -228,6 +233,67 @@ fn of_each_block_only_the_latest_is_written() {
     let second = vec![run(0, 1, 2, 0), run(2, 2, 1, 4)];
     let third = vec![run(1, 1, 1, 0), run(2, 1, 1, 1)];
     assert_eq!(runs, [(5, first), (6, second), (7, third)]);
+}
+
+/// Of stripe 3 of the RAID6, the member with the first data chunk, and those with parity.
+fn members_of(world: &World) -> (u8, [u8; 2]) {
+    let geometry = world.record.geometry;
+    let member = |role| geometry.member(Stripe(3), role).0;
+    let [p, q] = [geometry.p(), geometry.q()].map(|role| member(role.expect("it is RAID6")));
+    (member(Role(0)), [p, q])
+}
+
+#[test]
+fn a_partial_entry_keeps_older_versions_of_what_it_leaves_out_from_coming_back() {
+    let mut world = unclean();
+    let (data, [p, q]) = members_of(&world);
+    let holders = [p, q].into_iter().map(MemberId).collect();
+    let entry =
+        |number, runs, left_out| Entry { stripe: 3, runs, left_out, ..Entry::new(number, holders) };
+    let older = entry(5, vec![(data, 0, 3), (p, 0, 3), (q, 0, 3)], None);
+    let partial = entry(6, vec![(p, 1, 1), (q, 1, 1)], Some(data));
+    for member in [p, q] {
+        let at = world.store_entry(member.into(), 0, &older);
+        world.store_entry(member.into(), at, &partial);
+    }
+    let array = world.assemble(STRICT).expect("it is whole");
+    let of_data = |replay: &Replay| -> Vec<u32> {
+        let runs = replay.runs.iter().filter(|run| run.to.member.0 == data);
+        runs.flat_map(|run| run.to.row..run.to.row + run.to.blocks).collect()
+    };
+    let [older, partial] = &array.replay[..] else { panic!("two are carried out") };
+    assert_eq!((of_data(older), older.left_out), (vec![0, 2], None));
+    assert_eq!((of_data(partial), partial.left_out), (vec![], Some(MemberId(data))));
+}
+
+#[test]
+fn a_partial_entry_leaves_out_data_and_holds_parity() {
+    let world = unclean();
+    let (data, [p, q]) = members_of(&world);
+    let beyond = world.record.geometry.members() as u8;
+    let runs = |members: &[u8]| members.iter().map(|&member| (member, 1, 1)).collect();
+    for (held, left_out, is_possible) in [
+        (vec![p, q], data, true),
+        (vec![p], data, true),
+        (vec![p, data], data, false),
+        (vec![q], p, false),
+        (vec![p, q], beyond, false),
+        (vec![p, q], u8::MAX, false),
+    ] {
+        let mut world = unclean();
+        let holders = Set::one(MemberId(p));
+        let entry = Entry {
+            stripe: 3,
+            runs: runs(&held),
+            left_out: Some(left_out),
+            ..Entry::new(6, holders)
+        };
+        world.store_entry(p.into(), 0, &entry);
+        let array = world.assemble(STRICT).expect("it is whole");
+        let refused = Warning::JournalEntryInvalid { entry: 6 };
+        assert_eq!(array.replay.len() == 1, is_possible, "{held:?} without {left_out}");
+        assert_eq!(array.warnings.contains(&refused), !is_possible);
+    }
 }
 
 /// Each subset of two holders that have the entry; the others never got it.

@@ -295,8 +295,8 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(decode(&record), None);
     record.features.read_only = 4;
     assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 64;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 64 }));
+    record.features.incompatible = 128;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 128 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;

@@ -269,6 +269,8 @@ pub(crate) struct Entry {
     pub(crate) runs: Vec<(u8, u32, u32)>,
     /// What the payload is filled with.
     pub(crate) fill: u8,
+    /// The member that it leaves out, if it is partial.
+    pub(crate) left_out: Option<u8>,
 }
 
 impl Entry {
@@ -282,6 +284,7 @@ impl Entry {
             stripe: entry % 64,
             runs: vec![(0, 1, 2), (2, 1, 2)],
             fill: entry as u8,
+            left_out: None,
         }
     }
 
@@ -306,7 +309,7 @@ impl Entry {
     pub(crate) fn encode(&self, member: usize, at: u64) -> Vec<u8> {
         let header = JournalHeader {
             log: Log::Journal,
-            open: 0,
+            open: JournalHeader::open_of(self.left_out.map(MemberId)),
             array: ARRAY,
             epoch: self.epoch,
             entry: self.entry,

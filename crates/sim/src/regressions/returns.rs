@@ -431,16 +431,16 @@ fn what_a_member_that_catches_up_alone_knows_of_is_filled() {
     world.verify();
 }
 
-/// The parity member is lost during a replay, with the only copy of the entry. It returns after the
-/// others have replayed parts of the entry.
+/// The parity member is lost during a replay, with the only copy of the entry, which holds blocks of two
+/// chunks. It returns after the others have replayed parts of the entry.
 #[test]
 fn a_member_that_goes_amid_a_replay_is_filled_where_that_has_written() {
     let mut world = world(Level::Raid4, 3, Consistency::Journal);
-    world.write_one(0);
+    world.write_one(3);
     world.rest();
     let parity = 2;
-    let home = world.home_of(0);
-    world.ask(0, Op::Write, 0, 1);
+    let home = world.home_of(3);
+    world.ask(0, Op::Write, 3, 2);
     let is_home = |io: &Io| matches!(io.op, IoOp::Write { .. });
     world.end_all(|io| !is_home(io));
     assert_eq!(world.engine().status().dirty_regions.0, 0, "the journal tells of it, and no mark");

@@ -20,6 +20,7 @@ mod log;
 mod members;
 mod mutant;
 mod pages;
+mod partial;
 mod passes;
 mod phases;
 mod record;
@@ -49,6 +50,7 @@ use log::LOG;
 use members::MEMBERS;
 use mutant::Mutant;
 use pages::PAGES;
+use partial::PARTIAL;
 use passes::PASSES;
 use phases::PHASES;
 use record::RECORD;
@@ -178,6 +180,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         JOURNAL,
         REGIONS,
         PAGES,
+        PARTIAL,
         STAGING,
         DISTRIBUTED,
         SUCCESSION,

@@ -2,7 +2,7 @@
 //! log.
 
 use crate::engine::flight::Owner;
-use crate::engine::journal::entry_blocks;
+use crate::engine::form::{Form, entry_blocks};
 use crate::engine::{Engine, IoId};
 use crate::meta::{self, JournalRun, MapKind, MetaPage};
 use crate::units::{DeviceId, Mem, Set, Stripe};
@@ -35,7 +35,7 @@ impl Engine {
             return self.range.staging.header_blocks(number);
         }
         if let Owner::Entry { job } = self.array.flights.get(io).owner {
-            entry_blocks(&self.range.jobs[job].plan.writes).0
+            entry_blocks(self.entry_runs(job)).0
         } else {
             1
         }
@@ -48,9 +48,8 @@ impl Engine {
             return self.range.staging.payload(number, visit);
         }
         if let Owner::Entry { job } = self.array.flights.get(io).owner {
-            let job = &self.range.jobs[job];
-            for io in &job.plan.writes {
-                visit(job.bind(io.mem), io.blocks);
+            for io in self.entry_runs(job) {
+                visit(self.range.jobs[job].bind(io.mem), io.blocks);
             }
         }
     }
@@ -73,16 +72,20 @@ impl Engine {
             return;
         };
         let Some((at, tail)) = self.range.journal.header(member, number) else { return };
-        let writes = job.map_or(&[][..], |job| &self.range.jobs[job].plan.writes[..]);
         let stripe = job.map_or(Stripe(0), |job| self.range.jobs[job].stripe);
-        let runs = writes.iter().map(|io| JournalRun {
+        let held = job.into_iter().flat_map(|job| self.entry_runs(job));
+        let runs = held.clone().map(|io| JournalRun {
             member: self.layout.member(stripe, io.role),
             row: io.row,
             blocks: io.blocks,
         });
+        let left_out = job.and_then(|job| match self.range.jobs[job].form {
+            Form::Partial(role) => Some(self.layout.member(stripe, role)),
+            Form::Whole => None,
+        });
         let header = meta::JournalHeader {
             log: meta::Log::Journal,
-            open: 0,
+            open: meta::JournalHeader::open_of(left_out),
             array: self.array.membership.recorder.record.array,
             epoch: self.array.membership.recorder.record.epoch,
             entry: number,
@@ -92,7 +95,7 @@ impl Engine {
             holders,
             stripe,
         };
-        let blocks = writes.iter().flat_map(|io| (0..io.blocks).map(|i| io.mem.plus(i)));
+        let blocks = held.flat_map(|io| (0..io.blocks).map(move |i| io.mem.plus(i)));
         let crcs = blocks.map(|mem| crc_of(job.map_or(mem, |job| self.range.jobs[job].bind(mem))));
         meta::encode_journal_header(&header, runs, crcs, into);
     }

@@ -25,14 +25,12 @@ impl Engine {
     fn issue_read(&mut self, id: JobId, index: usize, readable: Set<Role>, out: &mut Vec<Action>) {
         let job = &self.range.jobs[id];
         let io = job.plan.reads[index];
-        let replayed = if let Work::Replay { index } = job.work { Some(index) } else { None };
-        let (member, at, current) = match replayed {
-            Some(entry) => {
+        let (member, at, current) = match self.replayed_run(id, index) {
+            Some((entry, run)) => {
                 // Nothing is left to be read from if none of those that have it is in service.
                 let copy = self.replay_copy(entry);
                 let (member, at) = copy.unwrap_or((MemberId(0), Pba(0)));
-                let from = self.range.replays.get(entry).runs[index].from;
-                (member, Pba(at.0 + u64::from(from)), copy.is_some())
+                (member, Pba(at.0 + u64::from(run.from)), copy.is_some())
             }
             None => {
                 let source = self.source(id, index);
@@ -141,14 +139,14 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        let replays = matches!(self.range.jobs[id].work, Work::Replay { .. });
+        let replays = || self.replayed_run(id, usize::from(index)).is_some();
         match (result, op.member) {
             (Ok(()), _) | (_, None) => self.range.jobs[id].hedge.land(index),
             (Err(_), Some(_)) if !self.array.membership.is_current(&op) => {
                 self.range.jobs[id].replan = true
             }
-            (Err(why), Some(member)) if why.is_final() || replays => {
-                if replays {
+            (Err(why), Some(member)) if why.is_final() || replays() => {
+                if replays() {
                     self.range.replays.pass_copy_by(member);
                 }
                 if why.is_final() {

@@ -1,13 +1,15 @@
 //! Jobs' entries in the journal, and records of how far its rings are free.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::journal::entry_blocks;
+use crate::engine::form::{Form, Trace, entry_blocks};
 use crate::engine::wait::Wait;
 use crate::engine::{Action, Engine, IoError, IoOp, JobId, RequestError};
+use crate::geometry::Role;
 use crate::meta::{JournalRun, Replay, ReplayRun};
-use crate::plan::WriteKind;
+use crate::plan::{self, Base, SubIo, WriteKind};
 use crate::units::{MemberId, Pba, Set};
 
 impl Engine {
@@ -15,7 +17,7 @@ impl Engine {
     /// or the array is degraded, or a replay would overwrite it.
     pub(super) fn needs_entry(&self, id: JobId) -> bool {
         let job = &self.range.jobs[id];
-        let made_real = job.base == crate::plan::Base::Zeros;
+        let made_real = job.base == Base::Zeros;
         let at_risk = !made_real
             && (job.kind != WriteKind::Full
                 || self.array.membership.impaired
@@ -58,6 +60,64 @@ impl Engine {
             .fold(Set::EMPTY, |set, role| set.or(self.holders_of(job.stripe, role)))
     }
 
+    /// Decides which form the entry of a write will have that was planned. See the invariant of
+    /// [`form`](crate::engine::form).
+    pub(super) fn choose_form(&mut self, id: JobId) {
+        self.range.jobs[id].form = Form::Whole;
+        self.range.jobs[id].kept.clear();
+        if !self.range.journal.has_partial() {
+            return;
+        }
+        let stripe = self.range.jobs[id].stripe;
+        // Mostly there is no entry of the stripe, and nothing more to be looked at.
+        let (readable, holders) = match self.range.journal.is_live(stripe) {
+            true => (self.health(stripe).0, self.holders(id)),
+            false => (Set::EMPTY, Set::EMPTY),
+        };
+        let mut plan = mem::take(&mut self.range.jobs[id].plan);
+        let mut kept = mem::take(&mut self.range.jobs[id].kept);
+        let (job, geo) = (&self.range.jobs[id], self.layout.of(stripe));
+        let write = Trace::new(Form::Whole, geo, &plan.writes);
+        let overlaps = |trace: &Trace| trace.from < write.to && write.from < trace.to;
+        let unflushed = || self.range.journal.unflushed_of(stripe, holders).filter(overlaps);
+        let is_alone = |role: &Role| unflushed().all(|trace| trace.sole == Some(*role));
+        let form = match write.sole.filter(|_| self.may_leave_out(id)).filter(is_alone) {
+            Some(role) => {
+                plan::leave_out(&mut plan, geo, role, &job.pieces);
+                Form::Partial(role)
+            }
+            None => {
+                for trace in unflushed() {
+                    let rows = trace.from.max(write.from)..trace.to.min(write.to);
+                    if let Some(role) = trace.left_out.filter(|&role| readable.has(role)) {
+                        plan::keep(&mut plan, &mut kept, role, rows, &job.bad);
+                    }
+                }
+                Form::Whole
+            }
+        };
+        let job = &mut self.range.jobs[id];
+        (job.plan, job.kept, job.form) = (plan, kept, form);
+    }
+
+    /// Whether a write's entry may be partial, as far as that is up to the write and the members: all are
+    /// there, each has its chunk in one place, and parity is computed from all of the stripe. If a member fails
+    /// after that, its chunk is one that is lost, and no job copies any of the stripe's before this one ends.
+    fn may_leave_out(&self, id: JobId) -> bool {
+        let (job, membership) = (&self.range.jobs[id], &self.array.membership);
+        matches!(job.kind, WriteKind::Rest | WriteKind::Delta)
+            && !membership.impaired
+            && membership.recorder.is_durable()
+            && membership.spared().is_none()
+            && membership.succession().is_none()
+    }
+
+    /// What a job's entry holds, and where that is in the plan's memory.
+    pub(super) fn entry_runs(&self, id: JobId) -> impl Iterator<Item = SubIo> + Clone + '_ {
+        let job = &self.range.jobs[id];
+        job.form.runs(self.layout.of(job.stripe), &job.plan.writes, &job.kept)
+    }
+
     /// Writes a job's entry to all holders; returns whether there was room. If not, the job waits.
     pub(super) fn write_entry(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
         if !self.array.membership.takes_writes() {
@@ -66,10 +126,11 @@ impl Engine {
             return true;
         }
         let holders = self.holders(id);
-        let job = &self.range.jobs[id];
-        let (header, payload) = entry_blocks(&job.plan.writes);
+        let (header, payload) = entry_blocks(self.entry_runs(id));
         let blocks = header + payload;
-        let entry = self.range.journal.begin_entry(job.stripe, holders, u64::from(blocks));
+        let job = &self.range.jobs[id];
+        let trace = Trace::new(job.form, self.layout.of(job.stripe), &job.plan.writes);
+        let entry = self.range.journal.begin_entry(job.stripe, holders, u64::from(blocks), trace);
         let Some(entry) = entry else {
             self.wait_for_space(id, out);
             return false;
@@ -145,12 +206,12 @@ impl Engine {
     pub(super) fn replay_of(&self, id: JobId) -> Option<Replay> {
         let job = &self.range.jobs[id];
         let (number, holders) = job.entry?;
-        let header = u64::from(entry_blocks(&job.plan.writes).0);
+        let header = u64::from(entry_blocks(self.entry_runs(id)).0);
         let copy = |member: MemberId| {
             let at = self.range.journal.place(member, number)?;
             Some((member, Pba(at.0 + header)))
         };
-        let runs = job.plan.writes.iter().scan(0, |from, io| {
+        let runs = self.entry_runs(id).scan(0, |from, io| {
             let member = self.layout.member(job.stripe, io.role);
             let to = JournalRun { member, row: io.row, blocks: io.blocks };
             let run = ReplayRun { to, from: *from };
@@ -162,6 +223,10 @@ impl Engine {
             stripe: job.stripe,
             copies: holders.into_iter().filter_map(copy).collect(),
             runs: runs.collect(),
+            left_out: match job.form {
+                Form::Partial(role) => Some(self.layout.member(job.stripe, role)),
+                Form::Whole => None,
+            },
         })
     }
 

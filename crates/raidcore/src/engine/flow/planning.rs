@@ -124,7 +124,7 @@ impl Engine {
             }
             Work::Replay { .. } if copy.is_none() => Err(Lost),
             Work::Replay { index } => {
-                plan_replay(&mut plan, geo, stripe, self.range.replays.get(index), writable);
+                plan_replay(&mut plan, geo, stripe, self.range.replays.get(index), &health);
                 Ok(Stage::Buffers)
             }
         };
@@ -135,6 +135,9 @@ impl Engine {
     /// A plan may have to go through the staging log, or to take it into account.
     fn planned(&mut self, id: JobId, next: Stage) -> Stage {
         let work = self.range.jobs[id].work;
+        if matches!(work, Work::Write | Work::Reclaim) && next == Stage::Buffers {
+            self.choose_form(id);
+        }
         match work {
             Work::Write if self.is_to_be_staged(id) => Stage::Store,
             // It has waited for room in the staging log, and there will be none.

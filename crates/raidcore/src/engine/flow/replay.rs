@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::engine::work::Work;
-use crate::engine::{Action, Engine, Note, Phase};
-use crate::meta::{Replay, SlotState};
+use crate::engine::{Action, Engine, JobId, Note, Phase};
+use crate::meta::{Replay, ReplayRun, SlotState};
 use crate::units::{MemberId, Pba};
 
 impl Engine {
@@ -17,6 +17,12 @@ impl Engine {
         let is_there =
             |&(member, _): &_| self.array.membership.live_device(member).is_some() && holds(member);
         copies.iter().copied().find(is_there)
+    }
+
+    /// The entry that a job replays, and which run of it one of the job's reads is of, if it is of one.
+    pub(super) fn replayed_run(&self, id: JobId, read: usize) -> Option<(usize, ReplayRun)> {
+        let Work::Replay { index } = self.range.jobs[id].work else { return None };
+        Some((index, *self.range.replays.get(index).runs.get(read)?))
     }
 
     /// The entry that was being replayed is at home, or can't be brought there. That does no harm if a

@@ -228,7 +228,7 @@ impl Staging {
     /// Whether anything is staged in a stripe, or in one that shares its bucket.
     #[inline]
     pub(super) fn concerns(&self, stripe: Stripe) -> bool {
-        self.len > 0 && self.stripes[bucket(stripe)] > 0
+        self.len > 0 && self.stripes[stripe.bucket(BUCKETS)] > 0
     }
 
     /// Whether a block is staged, and not at home.
@@ -318,7 +318,7 @@ impl Staging {
         let to = Staged { entry: number as u32, at, clean: false };
         match self.table.set(lba, to) {
             Some(before) => self.left(before),
-            None => self.stripes[bucket(stripe)] += 1,
+            None => self.stripes[stripe.bucket(BUCKETS)] += 1,
         }
         self.dirty += 1;
         self.entry_mut(number).dirty += 1;
@@ -328,7 +328,7 @@ impl Staging {
     fn unstage(&mut self, stripe: Stripe, lba: Lba) {
         if let Some(before) = self.table.remove(lba) {
             self.left(before);
-            self.stripes[bucket(stripe)] -= 1;
+            self.stripes[stripe.bucket(BUCKETS)] -= 1;
         }
     }
 
@@ -360,10 +360,6 @@ impl Staging {
         let numbers = self.entries.iter().map(|entry| entry.number);
         assert!(numbers.eq(self.front()..self.next), "no number is missing");
     }
-}
-
-fn bucket(stripe: Stripe) -> usize {
-    (stripe.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
 }
 
 #[cfg(test)]

@@ -1,204 +1,13 @@
 //! The planner against brute force: every extent of a stripe × rotation × member count × health,
 //! compared byte for byte with parity computed here, independently of the crate's kernels.
 
+mod image;
+mod partial;
+
+use image::{Block, Memory, StripeImage, carry_out, content};
 use raidcore::geometry::{Geometry, Level, Placement, Role};
-use raidcore::plan::{self, Bad, Base, Goal, Health, Lost, Parity, Piece, Plan, Step, WriteKind};
+use raidcore::plan::{self, Bad, Base, Goal, Health, Lost, Parity, Piece, Plan, WriteKind};
 use raidcore::units::{Mem, Set, Stripe, Tag};
-
-type Block = [u8; 8];
-
-/// Multiplication in GF(2^8) modulo 0x11d, by the definition.
-fn mul(mut a: u8, mut b: u8) -> u8 {
-    let mut product = 0;
-    while b != 0 {
-        if b & 1 != 0 {
-            product ^= a;
-        }
-        a = (a << 1) ^ if a & 0x80 != 0 { 0x1d } else { 0 };
-        b >>= 1;
-    }
-    product
-}
-
-fn pow(index: usize) -> u8 {
-    (0..index).fold(1, |g, _| mul(g, 2))
-}
-
-fn inverse(a: u8) -> u8 {
-    (1..=255).find(|&b| mul(a, b) == 1).expect("every element but zero has an inverse")
-}
-
-fn scaled(c: u8, block: Block) -> Block {
-    block.map(|b| mul(c, b))
-}
-
-fn sum(a: Block, b: Block) -> Block {
-    std::array::from_fn(|i| a[i] ^ b[i])
-}
-
-/// One stripe on its members, by member and row.
-#[derive(Clone)]
-struct StripeImage {
-    geo: Geometry,
-    stripe: Stripe,
-    members: Vec<Vec<Block>>,
-}
-
-impl StripeImage {
-    /// The stripe whose data blocks are `data`, with right parity or copies.
-    fn of(geo: Geometry, stripe: Stripe, data: &[Block]) -> Self {
-        let chunk = geo.chunk() as usize;
-        let mut image = Self { geo, stripe, members: vec![vec![[0; 8]; chunk]; geo.members()] };
-        for row in 0..chunk {
-            let at = |d: usize| data[d * chunk + row];
-            let mirror = geo.level() == Level::Raid1;
-            for role in 0..if mirror { geo.width() } else { geo.data() } {
-                *image.block(Role::at(role), row) = at(if mirror { 0 } else { role });
-            }
-            if let Some(p) = geo.p() {
-                *image.block(p, row) = (0..geo.data()).map(at).fold([0; 8], sum);
-            }
-            if let Some(q) = geo.q() {
-                *image.block(q, row) =
-                    (0..geo.data()).map(|d| scaled(pow(d), at(d))).fold([0; 8], sum);
-            }
-        }
-        image
-    }
-
-    fn block(&mut self, role: Role, row: usize) -> &mut Block {
-        let member = self.geo.member(self.stripe, role);
-        &mut self.members[member.index()][row]
-    }
-
-    /// Overwrites what `trouble` takes away with bytes that were never stored.
-    fn suffer(&mut self, trouble: &Trouble) {
-        for role in trouble.down {
-            for row in 0..self.geo.chunk() as usize {
-                *self.block(role, row) = [0xee; 8];
-            }
-        }
-        for bad in &trouble.bad {
-            for row in bad.row..bad.row + bad.blocks {
-                *self.block(bad.role, row as usize) = [0xdd; 8];
-            }
-        }
-    }
-}
-
-/// A host's memory, poisoned so that bytes that were never filled can't look right.
-struct Memory {
-    payload: Vec<Block>,
-    scratch: Vec<Vec<Block>>,
-}
-
-impl Memory {
-    fn new(geo: &Geometry, payload: Vec<Block>) -> Self {
-        let poison = vec![[0xa5; 8]; geo.chunk() as usize];
-        Self { payload, scratch: vec![poison; geo.width() + 2] }
-    }
-
-    fn get(&self, mem: Mem, i: u32) -> Block {
-        match mem.plus(i) {
-            Mem::Payload { at, .. } => self.payload[at as usize],
-            Mem::Scratch { buffer, at } => self.scratch[usize::from(buffer)][at as usize],
-            Mem::Zero => [0; 8],
-        }
-    }
-
-    fn set(&mut self, mem: Mem, i: u32, block: Block) {
-        match mem.plus(i) {
-            Mem::Payload { at, .. } => self.payload[at as usize] = block,
-            Mem::Scratch { buffer, at } => self.scratch[usize::from(buffer)][at as usize] = block,
-            Mem::Zero => panic!("zeros were written to"),
-        }
-    }
-
-    /// Carries out a plan's steps; returns whether all comparisons were equal.
-    fn compute(&mut self, plan: &Plan) -> bool {
-        let mut equal = true;
-        for &(step, blocks) in &plan.steps {
-            for i in 0..blocks {
-                equal &= self.compute_block(plan, step, i);
-            }
-        }
-        equal
-    }
-
-    fn compute_block(&mut self, plan: &Plan, step: Step, i: u32) -> bool {
-        let all = |m: &Self, srcs| -> Vec<Block> {
-            plan.operands(srcs).iter().map(|&mem| m.get(mem, i)).collect()
-        };
-        let weighted = |blocks: Vec<Block>| {
-            blocks.into_iter().enumerate().map(|(d, b)| scaled(pow(d), b)).fold([0; 8], sum)
-        };
-        match step {
-            Step::Xor { dst, srcs } => {
-                let total = all(self, srcs).into_iter().fold([0; 8], sum);
-                self.set(dst, i, total);
-            }
-            Step::Pq { p, q, srcs } => {
-                let blocks = all(self, srcs);
-                self.set(p, i, blocks.iter().copied().fold([0; 8], sum));
-                self.set(q, i, weighted(blocks));
-            }
-            Step::Q { q, srcs } => {
-                let blocks = all(self, srcs);
-                self.set(q, i, weighted(blocks));
-            }
-            Step::Add { dst, src } => self.set(dst, i, sum(self.get(dst, i), self.get(src, i))),
-            Step::Delta { p, q, index, old, new } => {
-                let change = sum(self.get(old, i), self.get(new, i));
-                if let Some(p) = p {
-                    self.set(p, i, sum(self.get(p, i), change));
-                }
-                if let Some(q) = q {
-                    let change = scaled(pow(usize::from(index)), change);
-                    self.set(q, i, sum(self.get(q, i), change));
-                }
-            }
-            Step::Unscale { dst, index } => {
-                let c = inverse(pow(usize::from(index)));
-                self.set(dst, i, scaled(c, self.get(dst, i)));
-            }
-            Step::Solve { a, b, x, y } => {
-                let (gx, gy) = (pow(usize::from(x)), pow(usize::from(y)));
-                let (s, w) = (self.get(a, i), self.get(b, i));
-                let dx = scaled(inverse(gx ^ gy), sum(w, scaled(gy, s)));
-                self.set(a, i, dx);
-                self.set(b, i, sum(s, dx));
-            }
-            Step::Clear { dst } => self.set(dst, i, [0; 8]),
-            Step::Copy { dst, src } => self.set(dst, i, self.get(src, i)),
-            Step::Compare { a, b } => return self.get(a, i) == self.get(b, i),
-            Step::Locate { .. } | Step::Vote { .. } => unreachable!("nothing is corrected here"),
-        }
-        true
-    }
-}
-
-/// Carries out a plan on an image; returns whether all comparisons were equal.
-fn carry_out(plan: &Plan, image: &mut StripeImage, memory: &mut Memory) -> bool {
-    for io in &plan.reads {
-        for i in 0..io.blocks {
-            let block = *image.block(io.role, (io.row + i) as usize);
-            memory.set(io.mem, i, block);
-        }
-    }
-    let equal = memory.compute(plan);
-    for io in &plan.writes {
-        for i in 0..io.blocks {
-            *image.block(io.role, (io.row + i) as usize) = memory.get(io.mem, i);
-        }
-    }
-    equal
-}
-
-/// A different value for every block and version.
-fn content(version: u64, block: usize) -> Block {
-    let n = version * 1_000_003 + block as u64 * 7919 + 1;
-    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
-}
 
 /// The pieces of data blocks `from..to`, whose memory begins at payload block `from`.
 fn pieces_of(geo: &Geometry, from: u32, to: u32) -> Vec<Piece> {
@@ -217,13 +26,13 @@ fn pieces_of(geo: &Geometry, from: u32, to: u32) -> Vec<Piece> {
 
 /// What is wrong with the members: some are down, some have rows that can't be read.
 #[derive(Clone, Debug)]
-struct Trouble {
-    down: Set<Role>,
-    bad: Vec<Bad>,
+pub(crate) struct Trouble {
+    pub(crate) down: Set<Role>,
+    pub(crate) bad: Vec<Bad>,
 }
 
 impl Trouble {
-    fn health(&self, geo: &Geometry) -> Health<'_> {
+    pub(crate) fn health(&self, geo: &Geometry) -> Health<'_> {
         let up = geo.roles().minus(self.down);
         Health { readable: up, writable: up, parity: Parity::InStep, bad: &self.bad }
     }

@@ -1,0 +1,66 @@
+//! Mutants of partial journal entries.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const PARTIAL: &[Mutant] = &[
+    mutant(
+        "partial: another chunk's entry of the same rows is not durable at home",
+        "engine/flow/journal.rs",
+        "unflushed().all(|trace| trace.sole == Some(*role))",
+        "unflushed().all(|trace| MUTANT || trace.sole == Some(*role))",
+    ),
+    mutant(
+        "partial: a whole entry does not hold what an earlier one leaves out",
+        "engine/flow/journal.rs",
+        "trace.left_out.filter(|&role| readable.has(role))",
+        "trace.left_out.filter(|&role| !MUTANT && readable.has(role))",
+    ),
+    mutant(
+        "partial: an entry holds what another leaves out in rows that it does not write",
+        "plan/partial.rs",
+        "is_bad || !is_written ||",
+        "is_bad || !MUTANT && !is_written ||",
+    ),
+    mutant(
+        "partial: a row that two writes share is not seen as shared",
+        "engine/flow/journal.rs",
+        "trace.from < write.to && write.from < trace.to",
+        "trace.from < write.to && write.from + u32::from(MUTANT) < trace.to",
+    ),
+    mutant(
+        "partial: two chunks are written, and one is left out",
+        "engine/form.rs",
+        "first.filter(|_| data.is_empty())",
+        "first.filter(|_| MUTANT || data.is_empty())",
+    ),
+    mutant(
+        "partial: the array is degraded",
+        "engine/flow/journal.rs",
+        "            && !membership.impaired
+            && membership.recorder.is_durable()
+            && membership.spared().is_none()
+            && membership.succession().is_none()",
+        "            && (MUTANT || !membership.impaired
+            && membership.recorder.is_durable()
+            && membership.spared().is_none()
+            && membership.succession().is_none())",
+    ),
+    mutant(
+        "partial: an older version of what is left out comes back",
+        "meta/rings.rs",
+        "written.extend(left_out(entry));",
+        "written.extend(left_out(entry).filter(|_| !MUTANT));",
+    ),
+    mutant(
+        "partial: P and Q have different versions of what is lost",
+        "plan/partial.rs",
+        "p.filter(|&p| q.is_some() && is_there(p))",
+        "p.filter(|&p| !MUTANT && q.is_some() && is_there(p))",
+    ),
+    mutant(
+        "partial: a lost chunk is taken for what its place holds",
+        "plan/partial.rs",
+        "let known = is_there(left_out);",
+        "let known = MUTANT || is_there(left_out);",
+    ),
+];
