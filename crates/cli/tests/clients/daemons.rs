@@ -52,7 +52,7 @@ fn what_a_start_carries_out_is_told() {
     assert_eq!(world.nbd().write(0, &[7; 4096], true), Ok(()));
     world.kill();
     let ready = world.start("");
-    let told = "1 entries of the journal were carried out (2 blocks";
+    let told = "1 entries of the journal were carried out (1 blocks";
     let said = ready["recovered"][0].as_str().expect("it is told");
     assert!(said.contains(told), "{ready:#}");
     world.assert_event(&[told]);

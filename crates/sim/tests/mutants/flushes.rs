@@ -48,7 +48,7 @@ pub(crate) const FLUSHES: &[Mutant] = &[
     mutant(
         "what went past the journal while a flush was under way counts as flushed",
         "engine/journal.rs",
-        "self.passed[bucket(stripe)] > self.flushed",
-        "self.passed[bucket(stripe)] > self.flushed + u64::from(MUTANT)",
+        "self.passed[stripe.bucket(BUCKETS)] > self.flushed",
+        "self.passed[stripe.bucket(BUCKETS)] > self.flushed + u64::from(MUTANT)",
     ),
 ];
