@@ -3,7 +3,9 @@
 use std::iter;
 use std::rc::Rc;
 
-use raidcore::meta::{ArrayId, ArrayRecord, BITS_PER_PAGE, DeviceUuid, NewArray, VolumePart};
+use raidcore::meta::{
+    ArrayId, ArrayRecord, BITS_PER_PAGE, DeviceUuid, Features, NewArray, VolumePart,
+};
 use raidcore::units::MemberId;
 
 use crate::disk::{Disk, Kept};
@@ -52,6 +54,9 @@ pub(crate) fn create<D: Kept>(
         let mut sizes = iter::successors(Some(page_bits), |bits| Some(2 * bits)).take(8);
         let maps = |bits| record.clone().with_maps_of(scenario.region_stripes, bits).ok();
         record = sizes.find_map(maps).expect("possible maps");
+    }
+    if scenario.whole_entries {
+        record.features.incompatible &= !Features::PARTIAL_ENTRIES;
     }
     let record = match part {
         Some(part) => record.in_volume(part),

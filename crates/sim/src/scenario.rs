@@ -48,6 +48,9 @@ pub struct Scenario {
     /// Which of the level's placements: 0 is the default, followed by the others.
     #[serde(default)]
     pub placement: usize,
+    /// Whether all journal entries are whole, as in arrays that older releases have created.
+    #[serde(default)]
+    pub whole_entries: bool,
     /// Whether the disks are SSDs that collect garbage, which decide when I/O ends; otherwise
     /// chance does.
     #[serde(default)]
@@ -191,6 +194,7 @@ impl Playable for Scenario {
             staging_device: 0,
             distributed_spare: false,
             placement: 0,
+            whole_entries: false,
             consistency,
             // Mostly so small that it is always full.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -235,6 +239,7 @@ impl Playable for Scenario {
         scenario.faults.phase = source.chance(1, 2);
         // Mostly maps of several pages.
         scenario.page_bits = source.one_of(&[0, 2, 4, 16]);
+        scenario.whole_entries = source.chance(1, 2);
         scenario
     }
 
@@ -258,6 +263,7 @@ impl Playable for Scenario {
         s.with(|s| s.busy = 0);
         s.with(|s| s.distributed_spare = false);
         s.with(|s| s.placement = 0);
+        s.with(|s| s.whole_entries = false);
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
         s.with(|s| s.tags = s.tags.div_ceil(2));
