@@ -59,7 +59,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         staging_device: 0,
         distributed_spare: false,
         placement: 0,
-        whole_entries: false,
+        whole_entries: true,
         used_disks: false,
         tags: 16,
         jobs: 30,

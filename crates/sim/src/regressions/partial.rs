@@ -7,7 +7,8 @@ use super::*;
 /// caches have lost differs from seed to seed.
 fn crash(level: Level, members: usize, unflushed: &[(u64, u32)], lost: &[u8]) {
     for seed in 0..100 {
-        let mut world = play(seed, scenario(level, members, Consistency::Journal));
+        let whole = scenario(level, members, Consistency::Journal);
+        let mut world = play(seed, Scenario { whole_entries: false, ..whole });
         for lba in 0..12 {
             world.write_one(lba);
         }
@@ -51,4 +52,9 @@ fn a_chunk_is_written_again_before_a_flush() {
 fn a_row_between_those_that_are_written_is_left_to_its_own_entry() {
     crash(Level::Raid5, 4, &[(9, 1), (3, 2)], &[0]);
     crash(Level::Raid6, 5, &[(9, 1), (3, 2)], &[0, 1]);
+}
+
+#[test]
+fn a_write_of_two_chunks_has_an_entry_of_both() {
+    crash(Level::Raid5, 4, &[(3, 2)], &[2]);
 }
