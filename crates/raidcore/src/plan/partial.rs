@@ -115,7 +115,11 @@ fn agree_row(
     }
     let made = parities.minus(if known { Set::EMPTY } else { p.into_iter().collect() });
     let [p, q] = [p, q].map(|role| role.filter(|&role| made.has(role)).map(partial));
-    plan.step(Step::Delta { p, q, index: left_out.0, old, new: Mem::Zero }, 1);
+    let more = match (p, q) {
+        (Some(dst), None) => Step::Add { dst, src: old },
+        _ => Step::Delta { p, q, index: left_out.0, old, new: Mem::Zero },
+    };
+    plan.step(more, 1);
     for role in made {
         plan.write(SubIo { role, row, blocks: 1, mem: partial(role) });
     }
