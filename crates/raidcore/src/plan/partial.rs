@@ -115,6 +115,7 @@ fn agree_row(
     }
     let made = parities.minus(if known { Set::EMPTY } else { p.into_iter().collect() });
     let [p, q] = [p, q].map(|role| role.filter(|&role| made.has(role)).map(partial));
+    // For P alone a coefficient would do nothing: it is a plain XOR.
     let more = match (p, q) {
         (Some(dst), None) => Step::Add { dst, src: old },
         _ => Step::Delta { p, q, index: left_out.0, old, new: Mem::Zero },

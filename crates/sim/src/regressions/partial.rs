@@ -2,13 +2,18 @@
 
 use super::*;
 
+/// An array whose small writes have partial entries.
+fn world(seed: u64, level: Level, members: usize) -> World {
+    let whole = scenario(level, members, Consistency::Journal);
+    play(seed, Scenario { whole_entries: false, ..whole })
+}
+
 /// The blocks of the first stripe are written and retired from the journal, then some again without a
 /// flush. The power fails, and members with some of the stripe's roles are gone when it is back. What
 /// caches have lost differs from seed to seed.
 fn crash(level: Level, members: usize, unflushed: &[(u64, u32)], lost: &[u8]) {
     for seed in 0..100 {
-        let whole = scenario(level, members, Consistency::Journal);
-        let mut world = play(seed, Scenario { whole_entries: false, ..whole });
+        let mut world = world(seed, level, members);
         for lba in 0..12 {
             world.write_one(lba);
         }
@@ -63,10 +68,7 @@ fn a_write_of_two_chunks_has_an_entry_of_both() {
 /// was flushed, but the tail of its ring waits for one of a stripe with the same parity member.
 #[test]
 fn an_older_version_of_what_is_left_out_does_not_come_back() {
-    let mut world = play(
-        0,
-        Scenario { whole_entries: false, ..scenario(Level::Raid5, 4, Consistency::Journal) },
-    );
+    let mut world = world(0, Level::Raid5, 4);
     let mut held = Vec::new();
     let requests = [
         (1, Op::Write, 48, 1, false),
