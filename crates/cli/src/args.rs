@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
 use ublkd::front::LogicalBlock;
@@ -111,6 +112,11 @@ pub(crate) enum Command {
     Policy {
         #[command(subcommand)]
         action: PolicyAction,
+    },
+    /// Choose whether small writes are acknowledged by the staging log, and empty it
+    Cache {
+        #[command(subcommand)]
+        action: CacheAction,
     },
     /// Show what a member's superblock says
     Examine {
@@ -336,7 +342,15 @@ fn logical_block(bytes: &str) -> Result<LogicalBlock, String> {
 /// A policy by its name.
 fn policy(name: &str) -> Result<Scheme, String> {
     let names = || SCHEMES.iter().map(|scheme| scheme.name).collect::<Vec<_>>().join(", ");
+    // What follows a slash is its cache.
+    name.split_once('/').map_or(Ok(Cache::default()), |(_, name)| cache(name))?;
     Scheme::named(name).ok_or_else(|| format!("there is no such policy; there are {}", names()))
+}
+
+/// A cache by its name.
+fn cache(name: &str) -> Result<Cache, String> {
+    let names = || CACHES.iter().map(|cache| cache.name).collect::<Vec<_>>().join(", ");
+    Cache::named(name).ok_or_else(|| format!("there is no such cache; there are {}", names()))
 }
 
 #[derive(Subcommand, Debug)]
@@ -352,6 +366,30 @@ pub(crate) enum PolicyAction {
         name: String,
         /// The policy
         policy: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum CacheAction {
+    /// List the caches
+    List {
+        /// An array, to tell which one it has
+        name: Option<String>,
+    },
+    /// Go over to another cache, now and for later starts. With `none` what is staged comes home by and by
+    Set {
+        /// The array's name
+        name: String,
+        /// The cache
+        cache: String,
+    },
+    /// Bring home what is staged now, whatever else there is to do, and wait for it
+    Flush {
+        /// The array's name
+        name: String,
+        /// Do not wait
+        #[arg(long)]
+        no_wait: bool,
     },
 }
 

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Rebuild { action } => commands::rebuild(action, run_dir, output),
         Command::Scrub { action } => commands::scrub(action, run_dir, output),
         Command::Policy { action } => commands::policy(&action, run_dir, output),
+        Command::Cache { action } => commands::cache(&action, run_dir, output),
         Command::Examine { members, udev: true } => commands::examine_for_udev(&members, output),
         Command::Examine { members, .. } => commands::examine(&members, output),
         Command::Simulate(args) => commands::simulate(&args, output),

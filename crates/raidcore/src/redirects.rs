@@ -44,6 +44,12 @@ struct Slot {
 
 const EMPTY: Slot = Slot { lba: NONE, entry: 0, at: 0 };
 
+impl Slot {
+    fn staged(self) -> Staged {
+        Staged { entry: self.entry, at: self.at & !CLEAN, clean: self.at & CLEAN != 0 }
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Redirects {
@@ -91,8 +97,8 @@ impl Redirects {
         if self.len == 0 {
             return None;
         }
-        let Slot { lba: found, entry, at } = self.slots[self.find(lba)];
-        (found == lba.0).then_some(Staged { entry, at: at & !CLEAN, clean: at & CLEAN != 0 })
+        let slot = self.slots[self.find(lba)];
+        (slot.lba == lba.0).then_some(slot.staged())
     }
 
     /// Sets where a block is staged; returns where it was.
@@ -134,6 +140,12 @@ impl Redirects {
                 hole = next;
             }
         }
+    }
+
+    /// All that are staged, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (Lba, Staged)> {
+        let staged = self.slots.iter().filter(|slot| slot.lba != NONE);
+        staged.map(|slot| (Lba(slot.lba), slot.staged()))
     }
 
     /// Forgets all.

@@ -16,6 +16,7 @@ mod faults;
 mod flash;
 mod fuse;
 mod hang;
+mod hold;
 mod host;
 pub mod log;
 mod memory;

@@ -39,6 +39,7 @@ impl World {
                 return;
             }
             0..=3 if impaired && spares.is_empty() && redundant => self.new_spare(),
+            0 if self.scenario.staging > 0 => Command::BringHome,
             4 if self.disks.len() < DISKS_MAX => self.new_spare(),
             5 | 6 => Command::Scrub { repair: self.source.chance(1, 2) },
             7 => Command::Pause,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Command, CommandError, Config, Detour, Engine, Input, Note, Pace, Redirect, RequestError,
+    Command, CommandError, Config, Detour, Engine, Hold, Input, Note, Pace, Redirect, RequestError,
     SteeringPolicy,
 };
 use raidcore::meta::{
@@ -22,6 +22,7 @@ use crate::digest::Digest;
 use crate::disk::{Data, Disk, KEPT};
 use crate::flash::Flash;
 use crate::fuse::Fuse;
+use crate::hold::AnyOrder;
 use crate::memory::Memory;
 use crate::model::{GARBAGE, Model};
 use crate::play::Sink;
@@ -374,15 +375,17 @@ pub(crate) fn some_busy(source: &mut Source, members: usize) -> Set<MemberId> {
 }
 
 /// Reads go around busy members, or are hedged. Most writes that would have to wait are staged; in
-/// some worlds also every other one that would not.
+/// some worlds also every other one that would not, and they come home in another order.
 struct Around {
     asked: u64,
     calm: bool,
+    orders: bool,
 }
 
 impl Around {
     fn of(scenario: &Scenario) -> Self {
-        Self { asked: 0, calm: scenario.busy > 8 && scenario.page_bits == 0 }
+        let often = scenario.busy > 8;
+        Self { asked: 0, calm: often && scenario.page_bits == 0, orders: often }
     }
 }
 
@@ -401,6 +404,10 @@ impl SteeringPolicy for Around {
     fn keeps(&mut self, _: Instant, _: MemberId, _: Lba, _: u32) -> bool {
         self.asked += 1;
         !self.asked.is_multiple_of(4)
+    }
+
+    fn hold(&self) -> Option<Box<dyn Hold>> {
+        self.orders.then(|| Box::<AnyOrder>::default() as Box<dyn Hold>)
     }
 
     fn stages_calm(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Policies: when members collect garbage, and where requests go meanwhile.
 //!
-//! A [scheme](scheme::SCHEMES) is a row of a table: which policies go together. Everything here
+//! A [scheme](scheme::SCHEMES) is a row of a table: which policies go together. It may have a
+//! [cache](hold::CACHES). Everything here
 //! decides and does nothing: no I/O, no clock, no randomness of its own.
 #![no_std]
 
@@ -13,6 +14,7 @@ pub mod detect;
 pub mod detour_trial;
 pub mod hedge;
 mod histogram;
+pub mod hold;
 pub mod popularity;
 pub mod scheme;
 mod signals;

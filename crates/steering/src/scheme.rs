@@ -1,16 +1,18 @@
 //! Schemes: named combinations of policies.
 
 use alloc::boxed::Box;
+use core::fmt;
 
 use raidcore::engine::SteeringPolicy;
 
 use crate::collect::{Collect, Global, Limits, Rotate, Window};
+use crate::hold::{CACHES, Cache};
 use crate::steer::{Reconstruct, Stage, Steer};
 
 /// A row of the table of schemes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scheme {
-    /// Its name.
+    /// The name of the row.
     pub name: &'static str,
     /// What it does, in a few words.
     pub about: &'static str,
@@ -23,6 +25,7 @@ pub struct Scheme {
     turns: Turns,
     /// Whether a way that loses rests.
     tries: bool,
+    cache: Cache,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,15 +85,6 @@ pub const SCHEMES: &[Scheme] = &[
     .hedges(Hedges::Untold)
     .stages(Stage::All)
     .tries(),
-    row("log", "as steering+reconstruct, and the log takes all small writes", Turns::Local)
-        .around()
-        .hedges(Hedges::Untold)
-        .stages(Stage::Small),
-    row("evenkeel-log", "as evenkeel, and the log takes all small writes", Turns::Rotate)
-        .around()
-        .hedges(Hedges::Untold)
-        .stages(Stage::Small)
-        .tries(),
 ];
 
 const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
@@ -103,6 +97,15 @@ const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
         by_the_paper: false,
         turns,
         tries: false,
+        cache: CACHES[0],
+    }
+}
+
+impl fmt::Display for Scheme {
+    /// Its full name, that of a row, or of a row and a cache: `evenkeel/log`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        if self.cache.takes() { write!(f, "/{}", self.cache.name) } else { Ok(()) }
     }
 }
 
@@ -127,10 +130,28 @@ impl Scheme {
         Self { writes: Some(writes), ..self }
     }
 
-    /// The scheme of that name.
+    /// The scheme of that full name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        SCHEMES.iter().copied().find(|scheme| scheme.name == name)
+        let (row, cache) = match name.split_once('/') {
+            Some((row, cache)) => (row, Cache::named(cache).filter(Cache::takes)?),
+            None => (name, Cache::default()),
+        };
+        let found = SCHEMES.iter().copied().find(|scheme| scheme.name == row);
+        found.map(|scheme| scheme.with(cache))
+    }
+
+    /// The same with this cache.
+    #[must_use]
+    pub fn with(self, cache: Cache) -> Self {
+        Self { cache, ..self }
+    }
+
+    /// Its cache.
+    #[inline]
+    #[must_use]
+    pub fn cache(&self) -> Cache {
+        self.cache
     }
 
     /// Whether it does nothing: the first row of the table.
@@ -144,13 +165,13 @@ impl Scheme {
     #[inline]
     #[must_use]
     pub fn goes_around(&self) -> bool {
-        self.around || self.writes.is_some()
+        self.around || self.needs_staging()
     }
 
     /// Whether it stages writes, which needs a staging log.
     #[must_use]
     pub fn needs_staging(&self) -> bool {
-        self.writes.is_some()
+        self.writes.is_some() || self.cache.takes()
     }
 
     /// Its policy for reads and writes; none if all of them go home and wait. `budget` is that of
@@ -166,9 +187,9 @@ impl Scheme {
         let hedge = hedges.then(Default::default);
         let trials = self.tries.then(Default::default);
         let popular = self.by_the_paper.then(Default::default);
-        let (writes, spares_rebuilds) = (self.writes, self.by_the_paper);
+        let Self { writes, cache, by_the_paper: spares_rebuilds, .. } = *self;
         let totals = Default::default();
-        let steer = Steer { reads, hedge, writes, spares_rebuilds, popular, trials, totals };
+        let steer = Steer { reads, hedge, writes, cache, spares_rebuilds, popular, trials, totals };
         (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn SteeringPolicy>)
     }
 

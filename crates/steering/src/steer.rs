@@ -1,13 +1,15 @@
 //! Where reads and writes go that would meet busy members.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Detour, LatencyTotals, Outcome, Part, Redirect, SteeringPolicy};
+use raidcore::engine::{Detour, Hold, LatencyTotals, Outcome, Part, Redirect, SteeringPolicy};
 use raidcore::units::{Lba, MemberId};
 
 use crate::detour_trial::DetourTrial;
 use crate::hedge::Hedge;
+use crate::hold::Cache;
 use crate::popularity::Popularity;
 
 /// Reads of busy members are reconstructed from the others, within a budget: the other members have
@@ -58,16 +60,13 @@ pub enum Stage {
     Data,
     /// Those with data or parity for a busy member.
     All,
-    /// These, and all small ones: the log is a write cache on the members, and a write is
-    /// acknowledged without reading old data and parity.
-    Small,
 }
 
 /// The fill of the log up to which new writes to busy members are staged; the rest is left to
 /// blocks that are staged already.
 const KEPT: f64 = 0.9;
 
-/// The fill of the log up to which writes are staged that no busy member would delay.
+/// The fill of the log up to which a cache takes writes that no busy member would delay.
 const CALM_KEPT: f64 = 0.5;
 
 /// Blocks of a small write: reading old data and parity would take longer than writing it twice.
@@ -78,10 +77,8 @@ impl Stage {
         let waits = match self {
             Self::Data => redirect.data_busy,
             Self::All => redirect.busy,
-            Self::Small => redirect.busy || redirect.blocks <= SMALL && redirect.used < CALM_KEPT,
         };
-        // A write of staged blocks that went home now would have to wait for a flush there.
-        redirect.staged || waits && redirect.used < KEPT
+        waits && redirect.used < KEPT
     }
 }
 
@@ -94,6 +91,9 @@ pub struct Steer {
     pub hedge: Option<Hedge>,
     /// About writes.
     pub writes: Option<Stage>,
+    /// Whether the log is a write cache, and takes small writes that no busy member would delay. They are
+    /// acknowledged without old data and parity being read.
+    pub cache: Cache,
     /// Whether all writes are staged while a member is rebuilt.
     pub spares_rebuilds: bool,
     /// Which blocks are worth a copy; none if no copies are made.
@@ -128,14 +128,21 @@ impl SteeringPolicy for Steer {
     }
 
     fn stages_calm(&self) -> bool {
-        self.writes == Some(Stage::Small)
+        self.cache.takes()
+    }
+
+    fn hold(&self) -> Option<Box<dyn Hold>> {
+        self.cache.order()
     }
 
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {
-        let spared = self.spares_rebuilds && redirect.rebuilds && redirect.used < KEPT;
-        spared
-            || self.writes.is_some_and(|writes| writes.stages(redirect))
-                && (redirect.staged || self.pays(now, false, redirect.blocks))
+        let Redirect { blocks, staged, rebuilds, used, .. } = redirect;
+        let spared = self.spares_rebuilds && rebuilds && used < KEPT;
+        let cached = self.cache.takes() && blocks <= SMALL && used < CALM_KEPT;
+        // A write of staged blocks that went home now would have to wait for a flush there.
+        let is_to = cached || self.writes.is_some_and(|writes| writes.stages(redirect));
+        let covers = staged && (self.writes.is_some() || self.cache.takes());
+        spared || covers || is_to && self.pays(now, false, blocks)
     }
 
     fn keeps(&mut self, _: Instant, home: MemberId, first: Lba, blocks: u32) -> bool {

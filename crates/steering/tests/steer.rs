@@ -4,9 +4,11 @@ use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way};
+use raidcore::meta::PolicyName;
 use raidcore::units::{Lba, MemberId};
 use steering::detour_trial::DetourTrial;
 use steering::hedge::Hedge;
+use steering::hold::CACHES;
 use steering::popularity::Popularity;
 use steering::scheme::{SCHEMES, Scheme};
 use steering::steer::{Reconstruct, Steer};
@@ -78,9 +80,16 @@ fn patience_ends_where_one_read_in_twenty_takes_longer_and_twice_as_long_as_most
 #[test]
 fn schemes_have_names_of_their_own() {
     for scheme in SCHEMES {
-        assert_eq!(Scheme::named(scheme.name), Some(*scheme));
+        for cache in CACHES {
+            let scheme = scheme.with(*cache);
+            let name = scheme.to_string();
+            assert_eq!(Scheme::named(&name), Some(scheme));
+            assert!(PolicyName::new(&name).is_some(), "{name} can be put on record");
+        }
     }
-    assert_eq!(Scheme::named("none of them"), None);
+    for name in ["none of them", "plain/none", "plain/", "/log", "evenkeel/log/log"] {
+        assert_eq!(Scheme::named(name), None, "{name}");
+    }
 }
 
 #[test]
@@ -133,7 +142,7 @@ fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
         staged: false,
         used: 0.4,
     };
-    for name in ["log", "evenkeel-log"] {
+    for name in ["plain/log", "evenkeel/log:wow"] {
         let scheme = Scheme::named(name).expect("it exists");
         assert!(scheme.needs_staging());
         let mut policy = scheme.place(0.05, true).expect("it has a policy");
@@ -142,7 +151,9 @@ fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
         assert!(stages(calm), "{name}");
         assert!(!stages(Redirect { blocks: 17, ..calm }), "{name}: a large write goes home");
         assert!(!stages(Redirect { used: 0.5, ..calm }), "{name}: half is kept for busy times");
-        assert!(stages(Redirect { busy: true, blocks: 64, used: 0.8, ..calm }), "{name}");
+        let busy = Redirect { busy: true, blocks: 64, used: 0.8, ..calm };
+        assert_eq!(stages(busy), name != "plain/log", "that is up to the scheme");
+        assert!(stages(Redirect { staged: true, blocks: 64, used: 0.8, ..calm }), "{name}");
     }
     let evenkeel = Scheme::named("evenkeel").and_then(|scheme| scheme.place(0.05, true));
     assert!(!evenkeel.expect("it has a policy").stages_calm());

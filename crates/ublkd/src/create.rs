@@ -102,6 +102,12 @@ impl CreateConfig {
             preallocate: false,
         }
     }
+
+    /// The staging log's part of each member. A write cache has one also if none is asked for.
+    fn staging_size(&self) -> Option<StagingSize> {
+        let cached = self.policy.cache().takes() && self.staging_devices.is_empty();
+        self.staging.or(cached.then_some(StagingSize::Cache))
+    }
 }
 
 /// An array that was created.
@@ -177,7 +183,7 @@ fn make<T>(
     check_flash(config, &opened, &named)?;
     Able {
         in_log: false,
-        stages: config.staging.is_some() || !config.staging_devices.is_empty(),
+        stages: config.staging_size().is_some() || !config.staging_devices.is_empty(),
         takes_turns: named.iter().any(|named| named.flash.is_some())
             || opened.iter().any(|device| device.flash_profile().is_some()),
     }
@@ -368,7 +374,7 @@ fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateErro
         member_blocks: vec![sizes.member; members],
     };
     let devices = config.staging_devices.len();
-    let mut size = config.staging;
+    let mut size = config.staging_size();
     if devices > 0 {
         check_places(members, devices)?;
         // The members' other areas before the log take up more space if there is no log.
@@ -388,7 +394,7 @@ fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateErro
 
 /// The record of a policy.
 pub(crate) fn policy_name(scheme: Scheme) -> PolicyName {
-    PolicyName::new(scheme.name).expect("the names of policies are short and printable")
+    PolicyName::new(&scheme.to_string()).expect("the names of policies are short and printable")
 }
 
 /// Files that were made for the array; removed again if it fails.

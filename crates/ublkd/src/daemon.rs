@@ -265,7 +265,7 @@ impl Running {
         let returns = tokio::spawn(Arc::clone(&service).take_back());
         self.server.serve(service);
         let (name, warnings) = (self.name.clone(), std::mem::take(&mut self.warnings));
-        let policy = self.scheme.name.to_owned();
+        let policy = self.scheme.to_string();
         let missing = std::mem::take(&mut self.missing);
         let notes = self.host.notes();
         let recovered = notes.past().filter_map(|event| control::recovered(&event.what)).collect();

@@ -23,7 +23,7 @@ pub enum PolicyError {
     #[error("the policy \"{policy}\" stages writes, and this array has no staging log")]
     NoStagingLog {
         /// Its name.
-        policy: &'static str,
+        policy: Scheme,
         /// What the array has.
         others: Others,
     },
@@ -34,7 +34,7 @@ pub enum PolicyError {
     )]
     NoTurns {
         /// Its name.
-        policy: &'static str,
+        policy: Scheme,
         /// What the array has.
         others: Others,
     },
@@ -53,7 +53,7 @@ impl Able {
 
     /// Checks that the array can follow the policy. The first one requires nothing.
     pub(crate) fn check(self, scheme: Scheme) -> Result<(), PolicyError> {
-        let (policy, others) = (scheme.name, Others(self));
+        let (policy, others) = (scheme, Others(self));
         if scheme.needs_staging() && !self.stages {
             return Err(PolicyError::NoStagingLog { policy, others });
         }
@@ -82,8 +82,8 @@ impl PolicyError {
                 ("the log volume's own log takes all writes", others)
             }
             Self::NoStagingLog { others, .. } => (
-                "an array is given its log when it is created (`evenkeel create --staging \
-                 reserved:64M`)",
+                "an array is given its log when it is created (`evenkeel create --cache log`, or \
+                 `--staging reserved:64M`)",
                 others,
             ),
             Self::NoTurns { others, .. } => {
@@ -101,6 +101,8 @@ impl PolicyError {
 
 #[cfg(test)]
 mod tests {
+    use steering::hold::{CACHES, Cache};
+
     use super::*;
 
     #[test]
@@ -108,11 +110,12 @@ mod tests {
         for bits in 0..8 {
             let [in_log, stages, takes_turns] = [1, 2, 4].map(|bit| bits & bit != 0);
             let able = Able { in_log, stages, takes_turns };
-            for scheme in SCHEMES {
+            let with = |&cache: &Cache| SCHEMES.iter().map(move |scheme| scheme.with(cache));
+            for scheme in CACHES.iter().flat_map(with) {
                 let turns = scheme.collect(Limits::default(), 1).is_some();
                 let can = (stages || !scheme.needs_staging()) && (takes_turns || !turns);
-                let checked = able.check(*scheme);
-                assert_eq!(checked.is_ok(), can, "{} with {able:?}", scheme.name);
+                let checked = able.check(scheme);
+                assert_eq!(checked.is_ok(), can, "{scheme} with {able:?}");
                 let hint = checked.err().map(|error| error.hint()).unwrap_or_default();
                 let (_, told) = hint.rsplit_once(" are ").unwrap_or_default();
                 for name in told.split(", ").filter(|name| !name.is_empty()) {

@@ -6,10 +6,11 @@ use clap::{Args, ValueEnum};
 use raidcore::geometry::{Level, Placement};
 use raidcore::meta::Consistency;
 use raidlog::Layout;
+use steering::hold::Cache;
 use steering::scheme::Scheme;
 
-use super::policy;
 use super::staging::{StagingArg, staging};
+use super::{cache, policy};
 use crate::size::Size;
 
 #[derive(Args, Debug)]
@@ -18,6 +19,7 @@ use crate::size::Size;
   evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
   evenkeel create calm --level raid5 --staging reserved:64M /dev/sd[b-f]
   evenkeel create calm --level raid5 --staging dedicated:/dev/sdg /dev/sd[b-f]
+  evenkeel create fast --level raid5 --cache log /dev/sd[b-f]
   evenkeel create sure --level raid6 --distributed-spare /dev/sd[b-k]
   evenkeel create slow --level raid5 --file-size 1G flash:mqsim+aged:{a,b,c}.img
   evenkeel create log --layout swan5:3x4 /dev/sd[b-m]
@@ -74,6 +76,10 @@ pub(crate) struct CreateArgs {
     /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
     #[arg(long, default_value = "plain", value_parser = policy)]
     pub(crate) policy: Scheme,
+    /// Whether small writes are acknowledged by the staging log; `evenkeel cache list` tells what there is.
+    /// With log and no --staging, the log has a twentieth of each member, at most 1G
+    #[arg(long, value_parser = cache, conflicts_with = "layout")]
+    pub(crate) cache: Option<Cache>,
     /// Use only so much of each member
     #[arg(long, value_name = "SIZE")]
     pub(crate) member_size: Option<Size>,

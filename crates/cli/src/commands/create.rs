@@ -80,7 +80,7 @@ fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
         staging,
         staging_devices,
         distributed_spare: args.distributed_spare,
-        policy: args.policy,
+        policy: args.cache.map_or(args.policy, |cache| args.policy.with(cache)),
         member_blocks: args.member_size.map(Size::blocks),
         file_blocks: args.file_size.map(Size::blocks),
         force: args.force,

@@ -82,6 +82,7 @@ pub(crate) fn policy(action: &PolicyAction, run_dir: &Path, output: Output) -> R
                     None | Some(0) => String::new(),
                     Some(bytes) => format!("; draining: {} are staged, and come home", Size(bytes)),
                 };
+                let policy = answer["policy"].as_str().unwrap_or(policy);
                 format!("{name}: {policy} from now on{draining}")
             });
             Ok(ExitCode::SUCCESS)
@@ -92,7 +93,9 @@ pub(crate) fn policy(action: &PolicyAction, run_dir: &Path, output: Output) -> R
 /// All policies, and which one the array follows, if there is a name.
 fn list_policies(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
     let report = name.map(|name| Client::connect(run_dir, name)?.status()).transpose()?;
-    let follows = |scheme: &Scheme| report.as_ref().is_some_and(|r| r.policy == scheme.name);
+    let follows = |scheme: &Scheme| {
+        report.as_ref().is_some_and(|r| r.policy.split('/').next() == Some(scheme.name))
+    };
     let row = |scheme: &Scheme| {
         json!({ "name": scheme.name, "about": scheme.about, "needs_staging": scheme.needs_staging(),
             "followed": follows(scheme) })

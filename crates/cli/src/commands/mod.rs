@@ -1,5 +1,6 @@
 //! The commands, apart from the demonstration.
 
+mod cache;
 mod create;
 mod diagnosis;
 mod examine;
@@ -9,6 +10,7 @@ mod simulate;
 mod start;
 mod status;
 
+pub(crate) use cache::cache;
 pub(crate) use create::create;
 pub(crate) use diagnosis::why;
 pub(crate) use examine::{examine, examine_for_udev};

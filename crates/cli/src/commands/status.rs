@@ -8,7 +8,7 @@ use serde_json::json;
 use steering::scheme::SCHEMES;
 use ublkd::control::{
     ArrayReport, Client, Facts, Front, GroupReport, Health, LogReport, MemberReport, MemberState,
-    PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, disk_name,
+    PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, Waits, disk_name,
     running,
 };
 use ublkd::host::{Detours, FlashReport, Hedged};
@@ -212,13 +212,29 @@ pub(crate) fn staged(log: &StagingReport) -> String {
         dirty if log.draining => format!("draining: {dirty}"),
         dirty => format!("{dirty} not at home yet"),
     };
+    let age = log.oldest_seconds.map(|age| format!(", the oldest for {}", duration(age as u64)));
+    let waits = log.waits.map(|waits| match waits {
+        Waits::Users => ", as there is room and users are served",
+        Waits::Rebuild => ", as there is room and a rebuild needs the members",
+        Waits::Busy => ", as the members are busy",
+        Waits::Stuck => ", as it can't be brought home",
+    });
+    let cache = match &*log.cache {
+        "" | "none" => String::new(),
+        cache => format!("cache {cache}; "),
+    };
+    let (age, waits) = (age.unwrap_or_default(), waits.unwrap_or_default());
+    let again = match log.again_bytes * 100 / log.written_bytes.max(1) {
+        0 => String::new(),
+        percent => format!(", {percent}% over what was staged already"),
+    };
     let copies = match (Size(log.copied_bytes), log.copy_reads) {
         (Size(0), 0) => String::new(),
         (copies, reads) => format!("{copies} copied, {reads} reads served from copies; "),
     };
     format!(
-        "{dirty}; {} of {} in use; {writes} writes ({}) staged, {} brought home, {full} found no \
-         room; {copies}the table takes {}",
+        "{cache}{dirty}{age}{waits}; {} of {} in use; {writes} writes ({}) staged{again}, {} brought \
+         home, {full} found no room; {copies}the table takes {}",
         Size(log.used_bytes),
         Size(log.capacity_bytes),
         Size(log.written_bytes),
@@ -353,6 +369,11 @@ mod tests {
             capacity_bytes: 64 * mib,
             table_bytes: 2 * mib,
             draining: false,
+            cache: "none".to_owned(),
+            oldest_seconds: None,
+            waits: None,
+            flushing: false,
+            again_bytes: 0,
             writes: 1234,
             written_bytes: 40 * mib,
             read_bytes: mib,
@@ -372,6 +393,18 @@ mod tests {
             staged(&StagingReport { draining: true, ..log.clone() })
                 .starts_with("draining: 12 MiB; ")
         );
+        let waits = StagingReport {
+            cache: "log".to_owned(),
+            oldest_seconds: Some(75.9),
+            waits: Some(Waits::Users),
+            again_bytes: 30 * mib,
+            ..log.clone()
+        };
+        let text = staged(&waits);
+        let begin = "cache log; 12 MiB not at home yet, the oldest for 1 min 15 s, as there is room and \
+                     users are served; ";
+        assert!(text.starts_with(begin), "{text}");
+        assert!(text.contains("(40 MiB) staged, 75% over what was staged already, "), "{text}");
         let copies = StagingReport { dirty_bytes: 0, copied_bytes: mib, copy_reads: 7, ..log };
         let text = staged(&copies);
         assert!(text.starts_with("all is at home; "), "{text}");

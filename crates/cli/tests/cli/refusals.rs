@@ -82,6 +82,9 @@ fn wrong_usage_is_told_from_failure() {
         "create tank --level raid5 --consistency none m0 m1 m2",
         "create tank --level raid5 --staging 64M m0 m1 m2",
         "create tank --level raid5 --staging dedicated: m0 m1 m2",
+        "create tank --level raid5 --cache swan m0 m1 m2",
+        "create tank --level raid5 --policy plain/log:swan m0 m1 m2",
+        "create tank --layout swan5:2x2 --cache log m0 m1 m2 m3",
         "start",
         "start --nbd-tcp nowhere m0",
         "disk replace tank 1",
@@ -123,7 +126,7 @@ fn impossible_shapes_are_refused() {
         "create tank --level raid5 --member-size 1G m0 m1 m2",
         &["m0 has 20 MiB, less than the 1024 MiB", "--member-size"],
     );
-    let words = ["\"evenkeel\" stages writes", "create --staging", "can follow are plain"];
+    let words = ["\"evenkeel\" stages writes", "create --cache log", "can follow are plain"];
     refused("create tank --level raid5 --policy evenkeel m0 m1 m2", &words);
     let words = ["\"evenkeel\" lets members take turns", "flash:PROFILE", "steering+reconstruct"];
     refused("create tank --level raid5 --policy evenkeel --staging reserved:1M m0 m1 m2", &words);
@@ -158,6 +161,18 @@ fn staging_devices_that_can_not_be_are_refused() {
     refused(line, &["a staging device needs at least", "the smallest has 4096 KiB"]);
     let twice = "create tank --level raid5 --staging reserved:1M --staging reserved:2M m0 m1 m2";
     refused(twice, &["only once"]);
+}
+
+#[test]
+fn a_cache_needs_parity() {
+    let world = three();
+    let line = "create tank --level raid1 --cache log m0 m1";
+    refused(
+        &world,
+        THREE,
+        line,
+        &["needs parity", "raid1 has none", "leave --staging and --cache out"],
+    );
 }
 
 #[test]

@@ -275,7 +275,7 @@ fn a_policy_that_nobody_can_follow_is_refused() {
     world.evenkeel("policy set tank plain");
     let why = world.evenkeel("status tank --why");
     assert!(why.contains("policy: plain") && why.contains("not asked"), "{why}");
-    let words = ["\"gc-steering\" stages writes", "create --staging", "can follow are plain"];
+    let words = ["\"gc-steering\" stages writes", "create --cache log", "can follow are plain"];
     world.try_evenkeel("policy set tank gc-steering").refused(&words);
     assert_eq!(world.status()["policy"], "plain");
     world.stop();

@@ -1,6 +1,7 @@
 //! Whole arrays on member files, run by the command and used by common clients: healthy, with a
 //! member missing, during a rebuild, and after the process was killed.
 
+mod cache;
 mod condition;
 mod copies;
 mod daemons;

@@ -33,7 +33,7 @@ pub enum StartError {
     Chunk(Bytes),
     /// The scheme stages writes, and there is nowhere to.
     #[error("array.scheme = \"{0}\" stages writes: set array.staging, to \"64M\" for example")]
-    NoStaging(&'static str),
+    NoStaging(String),
 }
 
 /// The most steps of an array's start.
@@ -129,7 +129,7 @@ impl Array {
     ) -> Result<(Self, Instant), StartError> {
         let needs_staging = spec.scheme.0.needs_staging() || spec.staging_ssds > 0;
         if needs_staging && spec.staging.0 == 0 {
-            return Err(StartError::NoStaging(spec.scheme.0.name));
+            return Err(StartError::NoStaging(spec.scheme.0.to_string()));
         }
         let mut drives: Vec<_> =
             (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();

@@ -6,6 +6,7 @@ use raidcore::units::BLOCK_BYTES;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use steering::Source;
+use steering::hold::CACHES;
 use steering::scheme::{SCHEMES, Scheme};
 
 use crate::units::Bytes;
@@ -37,7 +38,8 @@ pub struct ArraySpec {
     /// The size of the staging log on each of them; by default as much as fits, up to 1 GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging_ssd: Option<Bytes>,
-    /// The scheme against garbage collection: a name of [`steering::scheme::SCHEMES`].
+    /// The scheme against garbage collection: a name of [`steering::scheme::SCHEMES`], and perhaps one
+    /// of [`steering::hold::CACHES`], like `evenkeel/log`.
     #[serde(default)]
     pub scheme: SchemeName,
     /// How busy members are known: `told` by the drives, or `detected` by their latencies.
@@ -90,7 +92,7 @@ impl Default for SchemeName {
 
 impl Serialize for SchemeName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.name)
+        serializer.collect_str(&self.0)
     }
 }
 
@@ -99,9 +101,19 @@ impl<'de> Deserialize<'de> for SchemeName {
         let name = String::deserialize(deserializer)?;
         Scheme::named(&name).map(Self).ok_or_else(|| {
             let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
-            D::Error::custom(format!("there is no scheme {name:?}; there are {}", names.join(", ")))
+            D::Error::custom(format!(
+                "there is no scheme {name:?}; there are {}, alone or with a cache: {}",
+                names.join(", "),
+                cache_names()
+            ))
         })
     }
+}
+
+/// The caches that a scheme may have, as they are written behind it.
+fn cache_names() -> String {
+    let caches = CACHES.iter().filter(|cache| cache.takes());
+    caches.map(|cache| format!("/{}", cache.name)).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) const fn chunk() -> Bytes {

@@ -86,7 +86,7 @@ impl Log {
         told: &mut Told,
     ) -> Result<(Self, Instant), LogError> {
         if spec.scheme.0.needs_staging() {
-            return Err(LogError::NoStaging(spec.scheme.0.name));
+            return Err(LogError::NoStaging(spec.scheme.0.to_string()));
         }
         let drives: Vec<_> = (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
         let members = usize::from(spec.members()?);

@@ -17,7 +17,7 @@ pub enum LogError {
     Size(&'static str),
     /// The scheme stages writes, and there is nowhere to.
     #[error("log.scheme = \"{0}\" stages writes, and the arrays under a log have no staging log")]
-    NoStaging(&'static str),
+    NoStaging(String),
     /// The number of SSDs is missing.
     #[error("log.members is missing: how many SSDs does {0} have?")]
     Members(raidlog::Layout),

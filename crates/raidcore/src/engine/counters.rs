@@ -31,6 +31,8 @@ pub struct Counters {
     pub staged_writes: u64,
     /// Blocks of those.
     pub staged_blocks: u64,
+    /// Of these, blocks that were staged already and not at home yet: they come home once less.
+    pub staged_again: u64,
     /// Blocks read from the staging log.
     pub staged_reads: u64,
     /// Blocks of which copies were made, as they are read often.

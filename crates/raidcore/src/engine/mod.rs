@@ -30,7 +30,7 @@ mod form;
 mod goal;
 mod heal;
 mod hedge;
-
+mod hold;
 mod job;
 mod jobs;
 mod journal;
@@ -66,6 +66,7 @@ use det::{Id, Instant};
 pub use api::*;
 pub use config::Config;
 pub use counters::Counters;
+pub use hold::{Hold, Ready};
 pub use job::Job;
 pub use latency_totals::LatencyTotals;
 pub use report::*;

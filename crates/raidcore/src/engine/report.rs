@@ -180,6 +180,12 @@ pub struct StagingStatus {
     pub dirty: u64,
     /// Staged, whether home has them, too, or not.
     pub staged: u64,
+    /// For how long the oldest block has been staged that is not at home.
+    pub oldest: Option<Duration>,
+    /// Why nothing more comes home now; none if it does, or nothing is to.
+    pub waits: Option<HomeWaits>,
+    /// What was staged when it was last ordered home is still on its way.
+    pub hurried: bool,
     /// Copied from home, to be read when that is busy.
     pub copied: u64,
     /// In use where it is fullest.
@@ -188,6 +194,19 @@ pub struct StagingStatus {
     pub capacity: u64,
     /// Bytes of memory that the tables of what is staged and copied take.
     pub table_bytes: u64,
+}
+
+/// Why what is staged stays where it is for now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HomeWaits {
+    /// There is room, and users are served.
+    Users,
+    /// There is room, and a rebuild needs the members.
+    Rebuild,
+    /// The members that it goes to are busy.
+    Busy,
+    /// It can't be brought home.
+    Stuck,
 }
 
 /// What a scrub has found, in rows: a row is one block of each member.

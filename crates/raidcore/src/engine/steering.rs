@@ -10,6 +10,7 @@ use core::time::Duration;
 use det::Instant;
 
 use super::LatencyTotals;
+use super::hold::Hold;
 use crate::units::{Lba, MemberId, Set};
 
 /// A read that could go around busy members. Numbers are of blocks.
@@ -83,6 +84,11 @@ pub trait SteeringPolicy: Send {
 
     /// Whether a write is staged, to come home later.
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool;
+
+    /// In which order what is staged comes home; the oldest first if none. Asked when the policy is set.
+    fn hold(&self) -> Option<Box<dyn Hold>> {
+        None
+    }
 
     /// Whether a copy is made of what is read at home, so that it can be read elsewhere when that is
     /// busy. Asked for each small read.

@@ -14,6 +14,7 @@ mod distributed;
 mod flushes;
 mod healing;
 mod hedge;
+mod hold;
 mod jobs;
 mod journal;
 mod log;
@@ -44,6 +45,7 @@ use distributed::DISTRIBUTED;
 use flushes::FLUSHES;
 use healing::HEALING;
 use hedge::HEDGE;
+use hold::HOLD;
 use jobs::JOBS;
 use journal::JOURNAL;
 use log::LOG;
@@ -182,6 +184,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         PAGES,
         PARTIAL,
         STAGING,
+        HOLD,
         DISTRIBUTED,
         SUCCESSION,
         RETURNS,

@@ -253,8 +253,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staging device: what is on one member only is in no hurry to come home",
         "engine/staging/reclaim.rs",
-        "|| self.is_thin();\n        match ()",
-        "|| !MUTANT && self.is_thin();\n        match ()",
+        "self.draining || self.is_thin() ||",
+        "self.draining || !MUTANT && self.is_thin() ||",
     ),
     mutant(
         "staging device: its failure does not count for what is staged",

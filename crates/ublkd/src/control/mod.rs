@@ -47,7 +47,7 @@ pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;
 pub use spares::SpareReport;
-pub use staging::StagingReport;
+pub use staging::{StagingReport, Waits};
 pub use stopper::{Manner, Stopper};
 pub use way_back::WayBack;
 
@@ -132,9 +132,16 @@ pub enum Request {
     },
     /// Set the policy against garbage collection.
     PolicySet {
-        /// A scheme's name.
+        /// A scheme's name. If it names no cache, the cache stays as it is.
         scheme: String,
     },
+    /// Set whether the staging log is a write cache, and in which order it is emptied.
+    CacheSet {
+        /// A cache's name.
+        cache: String,
+    },
+    /// Bring home what is staged now. The answer does not wait for it.
+    CacheFlush,
     /// Check that redundancy matches data.
     ScrubStart {
         /// And correct it.

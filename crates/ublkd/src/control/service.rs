@@ -10,6 +10,7 @@ use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
 use serde_json::{Value, json};
+use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::away::Away;
@@ -168,6 +169,8 @@ impl Service {
                 self.command_all(Command::SetPace(pace)).await
             }
             Request::PolicySet { scheme } => self.set_policy(&scheme).await,
+            Request::CacheSet { cache } => self.set_cache(&cache).await,
+            Request::CacheFlush => self.flush_cache().await,
             Request::ScrubStart { repair } => self.command_all(Command::Scrub { repair }).await,
             Request::ScrubCancel => self.command_all(Command::CancelScrub).await,
             Request::Stop { force } => {
@@ -225,13 +228,42 @@ impl Service {
         })
     }
 
+    /// A policy that names no cache leaves the array's as it is.
     async fn set_policy(&self, name: &str) -> Result<Value, Refusal> {
-        let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
         let unknown = || {
+            let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
             let message = format!("there is no policy {name:?}");
             Refusal::new("bad-request", message).hint(format!("one of {}", names.join(", ")))
         };
         let scheme = Scheme::named(name).ok_or_else(unknown)?;
+        let now = self.host.scheme().await.map_err(|error| self.refusal(error))?;
+        let keeps = !name.contains('/');
+        self.follow(if keeps { scheme.with(now.cache()) } else { scheme }).await
+    }
+
+    async fn set_cache(&self, name: &str) -> Result<Value, Refusal> {
+        let unknown = || {
+            let names: Vec<_> = CACHES.iter().map(|cache| cache.name).collect();
+            let message = format!("there is no cache {name:?}");
+            Refusal::new("bad-request", message).hint(format!("one of {}", names.join(", ")))
+        };
+        let cache = Cache::named(name).ok_or_else(unknown)?;
+        let now = self.host.scheme().await.map_err(|error| self.refusal(error))?;
+        self.follow(now.with(cache)).await
+    }
+
+    /// Brings home what is staged now. The answer does not wait for it.
+    async fn flush_cache(&self) -> Result<Value, Refusal> {
+        let mut bytes = 0;
+        for array in &self.arrays {
+            let staging = StagingReport::of(&self.status(array).await?, "");
+            bytes += staging.map_or(0, |staging| staging.dirty_bytes);
+        }
+        self.command_all(Command::BringHome).await?;
+        Ok(json!({ "bytes": bytes }))
+    }
+
+    async fn follow(&self, scheme: Scheme) -> Result<Value, Refusal> {
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
         let first = &self.arrays[0];
         Able::of(&first.record, !flash.is_empty()).check(scheme).map_err(|error| {
@@ -240,7 +272,8 @@ impl Service {
         })?;
         self.command_all(Command::SetPolicy(policy_name(scheme))).await?;
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
-        let staging = StagingReport::of(&self.status(first).await?, name);
+        let name = scheme.to_string();
+        let staging = StagingReport::of(&self.status(first).await?, &name);
         let draining = staging.filter(|staging| staging.draining);
         let draining = draining.map_or(0, |staging| staging.dirty_bytes);
         Ok(json!({ "policy": name, "draining_bytes": draining }))
@@ -254,7 +287,8 @@ impl Service {
         for (index, array) in self.arrays.iter().enumerate() {
             let status = self.status(array).await?;
             let way_back = |member| self.way_back(index, member);
-            let (facts, policy) = (&array.facts, (&*flash, scheme.name));
+            let name = scheme.to_string();
+            let (facts, policy) = (&array.facts, (&*flash, &*name));
             reports.push(ArrayReport::new(facts, &status, policy, opened, way_back));
         }
         let mut report = if self.facts.groups > 0 {

@@ -1,8 +1,9 @@
 //! The staging log, for programs and for people.
 
-use raidcore::engine::Status;
+use raidcore::engine::{HomeWaits, Status};
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
+use steering::hold::CACHES;
 use steering::scheme::Scheme;
 
 use super::Problem;
@@ -14,8 +15,33 @@ const RANGES_TOLD: usize = 16;
 /// How many of these people are shown.
 const RANGES_SAID: usize = 4;
 
+/// Why what is staged stays where it is for now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Waits {
+    /// There is room, and users are served.
+    Users,
+    /// There is room, and a rebuild needs the members.
+    Rebuild,
+    /// The members that it goes to are busy.
+    Busy,
+    /// It can't be brought home.
+    Stuck,
+}
+
+impl From<HomeWaits> for Waits {
+    fn from(waits: HomeWaits) -> Self {
+        match waits {
+            HomeWaits::Users => Self::Users,
+            HomeWaits::Rebuild => Self::Rebuild,
+            HomeWaits::Busy => Self::Busy,
+            HomeWaits::Stuck => Self::Stuck,
+        }
+    }
+}
+
 /// The state of a staging log.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StagingReport {
     /// Staged and not at home yet.
     pub dirty_bytes: u64,
@@ -29,6 +55,22 @@ pub struct StagingReport {
     pub table_bytes: u64,
     /// The policy stages nothing any more, and staged blocks come home.
     pub draining: bool,
+    /// The write cache that the log is: a name of `evenkeel cache list`.
+    #[serde(default)]
+    pub cache: String,
+    /// For how long the oldest block has been staged that is not at home, in seconds.
+    #[serde(default)]
+    pub oldest_seconds: Option<f64>,
+    /// Why nothing more comes home now: `users` are served, a `rebuild` needs the members, they are `busy`,
+    /// or it is `stuck`. None if something does, or nothing is to.
+    #[serde(default)]
+    pub waits: Option<Waits>,
+    /// What was staged at the last `evenkeel cache flush` is still on its way home.
+    #[serde(default)]
+    pub flushing: bool,
+    /// Of the bytes that were written, those that were staged already and not at home yet.
+    #[serde(default)]
+    pub again_bytes: u64,
     /// Writes that were staged since the start, as all counters below.
     pub writes: u64,
     /// Bytes of these writes.
@@ -58,7 +100,8 @@ impl StagingReport {
     pub(super) fn of(status: &Status, policy: &str) -> Option<Self> {
         let (staging, counters) = (status.staging?, &status.counters);
         let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
-        let stages = Scheme::named(policy).is_some_and(|scheme| scheme.needs_staging());
+        let scheme = Scheme::named(policy);
+        let stages = scheme.is_some_and(|scheme| scheme.needs_staging());
         Some(Self {
             dirty_bytes: bytes(staging.dirty),
             staged_bytes: bytes(staging.staged),
@@ -66,6 +109,11 @@ impl StagingReport {
             capacity_bytes: bytes(staging.capacity),
             table_bytes: staging.table_bytes,
             draining: !stages && staging.dirty > 0,
+            cache: scheme.map_or(CACHES[0], |scheme| scheme.cache()).name.to_owned(),
+            oldest_seconds: staging.oldest.map(|age| age.as_secs_f64()),
+            waits: staging.waits.map(Waits::from),
+            flushing: staging.hurried,
+            again_bytes: bytes(counters.staged_again),
             writes: counters.staged_writes,
             written_bytes: bytes(counters.staged_blocks),
             read_bytes: bytes(counters.staged_reads),
@@ -120,6 +168,11 @@ mod tests {
             capacity_bytes: 1 << 20,
             table_bytes: 1 << 16,
             draining: false,
+            cache: "none".to_owned(),
+            oldest_seconds: None,
+            waits: None,
+            flushing: false,
+            again_bytes: 0,
             writes: 2,
             written_bytes: 8192,
             read_bytes: 0,

@@ -13,6 +13,9 @@ pub enum StagingSize {
     Blocks(u64),
     /// Hundredths of the used size of the smallest member.
     Percent(u8),
+    /// What a write cache has if nothing else is asked for: a twentieth of the used size of the smallest
+    /// member, but not more than 1 GiB.
+    Cache,
 }
 
 /// Why an array can't have the staging log that is asked for.
@@ -21,7 +24,7 @@ pub enum StagingError {
     /// The level has no parity.
     #[error(
         "a staging log needs parity, which {} has none of: take raid4, raid5 or raid6, or leave \
-         --staging out",
+         --staging and --cache out",
         level_name(*.0)
     )]
     Level(Level),
@@ -77,6 +80,9 @@ pub enum StagingError {
 /// or gone.
 const BESIDE_MIN: u64 = 1024;
 
+/// The most that a write cache has of each member if no size is asked for: 1 GiB.
+const CACHE_MAX: u64 = (1 << 30) / BLOCK_BYTES as u64;
+
 /// Checks that there is a place for each member and staging device.
 pub(super) fn check_places(members: usize, devices: usize) -> Result<(), StagingError> {
     let most = MEMBERS_MAX.saturating_sub(members);
@@ -119,6 +125,7 @@ impl StagingSize {
                 let blocks = u128::from(used) * u128::from(percent) / 100;
                 u64::try_from(blocks).unwrap_or(u64::MAX)
             }
+            Self::Cache => (used / 20).clamp(STAGING_MIN, CACHE_MAX),
         };
         let sized = (STAGING_MIN..=STAGING_MAX).contains(&blocks);
         if sized { Ok(blocks) } else { Err(StagingError::Size(blocks)) }

@@ -32,7 +32,11 @@ impl Choice {
         let on_record = record.policy.as_ref().map(|policy| policy.name.as_str());
         if let Some(scheme) = asked {
             able.check(scheme)?;
-            return Ok(Self { scheme, warning: None, is_new: on_record != Some(scheme.name) });
+            return Ok(Self {
+                scheme,
+                warning: None,
+                is_new: on_record != Some(&*scheme.to_string()),
+            });
         }
         let found = on_record.map(|name| {
             let scheme = Scheme::named(name).ok_or_else(|| {

@@ -225,7 +225,8 @@ impl WhyReport {
                 known: known(status.member),
             }
         };
-        let on_record = engine.policy().filter(|policy| policy.name.as_str() == scheme.name);
+        let name = scheme.to_string();
+        let on_record = engine.policy().filter(|policy| policy.name.as_str() == name);
         let detector = controller
             .and_then(|(_, controller)| controller.signals())
             .map(|signals| signals.detector());
@@ -242,7 +243,7 @@ impl WhyReport {
         };
         let recent = detector.into_iter().flat_map(|detector| detector.log().recent());
         Self {
-            policy: scheme.name.to_owned(),
+            policy: name,
             policy_since: on_record.map(|policy| policy.since),
             detours: (counters.detours, counters.detour_blocks).into(),
             staged: (counters.staged_writes, counters.staged_blocks).into(),

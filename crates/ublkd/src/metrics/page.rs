@@ -1,6 +1,6 @@
 //! Metrics of arrays and log volumes, with their names and descriptions.
 
-use raidcore::engine::{ArrayHealth, MemberStatus, MissedStatus, PassKind, SpareUse};
+use raidcore::engine::{ArrayHealth, MemberStatus, MissedStatus, PassKind, SpareUse, Status};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
@@ -37,7 +37,7 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
                 ("uuid", &facts.uuid),
                 ("level", &facts.level),
                 ("consistency", &facts.consistency),
-                ("policy", metrics.scheme.name),
+                ("policy", &metrics.scheme.to_string()),
                 ("version", env!("CARGO_PKG_VERSION")),
             ],
             1,
@@ -71,16 +71,13 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         "When the last scrub ended, in seconds since 1970.",
     );
     status.last_scrub.iter().for_each(|last| scrubbed.sample(&[name], last.at));
-    let since = status.policy.filter(|policy| policy.name.as_str() == metrics.scheme.name);
+    let since = status.policy.filter(|policy| policy.name.as_str() == metrics.scheme.to_string());
     let mut policy = text.gauge(
         "evenkeel_policy_timestamp_seconds",
         "When the array was told to follow its policy, in seconds since 1970.",
     );
     since.into_iter().for_each(|since| policy.sample(&[name], since.since));
-    let mut staged = text.gauge("evenkeel_staged_bytes", "In the staging log, not at home yet.");
-    if let Some(staging) = &status.staging {
-        staged.sample(&[name], staging.dirty * BLOCK_BYTES as u64);
-    }
+    staged(text, name, status);
     let used = status.distributed_spare.map(|used| match used {
         SpareUse::Free => "free",
         SpareUse::Filling(_) => "filling",
@@ -106,6 +103,19 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     let lost: u64 = status.lost.iter().map(|&(_, blocks)| blocks).sum();
     text.gauge("evenkeel_lost_bytes", "Staged, and can't be read from any member that held it.")
         .sample(&[name], lost * BLOCK_BYTES as u64);
+}
+
+fn staged(text: &mut Text, name: (&'static str, &str), status: &Status) {
+    let mut bytes = text.gauge("evenkeel_staged_bytes", "In the staging log, not at home yet.");
+    if let Some(staging) = &status.staging {
+        bytes.sample(&[name], staging.dirty * BLOCK_BYTES as u64);
+        let age = staging.oldest.map_or(0.0, |age| age.as_secs_f64());
+        text.gauge(
+            "evenkeel_staged_oldest_seconds",
+            "For how long the oldest block has been staged that is not at home.",
+        )
+        .sample(&[name], age);
+    }
 }
 
 fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
@@ -170,6 +180,11 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     let bytes = |blocks| blocks * BLOCK_BYTES as u64;
     let moved = [
         ("evenkeel_staged_bytes_total", "What staged writes wrote.", c.staged_blocks),
+        (
+            "evenkeel_staged_again_bytes_total",
+            "Of what staged writes wrote, what was staged already and not at home yet.",
+            c.staged_again,
+        ),
         ("evenkeel_copied_bytes_total", "What copies were made of.", c.copied_blocks),
         ("evenkeel_staged_read_bytes_total", "What was read from the staging log.", c.staged_reads),
         (

@@ -196,6 +196,10 @@ impl Engine {
                 self.set_policy(name);
                 Ok(true)
             }
+            Command::BringHome => {
+                self.range.staging.hurry();
+                Ok(false)
+            }
             Command::Pause => self.array.background.pause().map(|()| false),
             Command::Resume => self.array.background.resume().map(|()| false),
             Command::SetPace(pace) => {

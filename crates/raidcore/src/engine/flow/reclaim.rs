@@ -6,7 +6,7 @@ use crate::engine::quiesce::Stopping;
 use crate::engine::staging::Haste;
 use crate::engine::wait::Wait;
 use crate::engine::work::Work;
-use crate::engine::{Action, Engine, JobId, Note, Phase};
+use crate::engine::{Action, Engine, HomeWaits, JobId, Note, Phase};
 use crate::geometry::Role;
 use crate::plan::{self, Piece};
 use crate::units::{Lba, Set};
@@ -38,10 +38,7 @@ impl Engine {
             return;
         }
         let haste = self.range.staging.haste(self.phase != Phase::Serving);
-        // A rebuild needs the members.
-        let may = !self.array.background.rebuilds()
-            && (self.range.jobs.serve_no_user()
-                || self.range.staging.stages_no_more(self.now, self.config.quiesce_delay));
+        let may = self.holds_up_home().is_none();
         let busy = self.array.steering.busy();
         while self.array.membership.takes_writes() {
             let next = self.range.staging.next_to_reclaim(haste, may, busy, &self.layout);
@@ -64,6 +61,27 @@ impl Engine {
         if self.range.staging.denies_room() {
             self.range.jobs.fail_waiting(|wait| *wait == Wait::Staging);
         }
+    }
+
+    /// Why nothing comes home as long as there is room; none if one stripe after the other does.
+    fn holds_up_home(&self) -> Option<HomeWaits> {
+        let calm = self.range.jobs.serve_no_user()
+            || self.range.staging.stages_no_more(self.now, self.config.quiesce_delay);
+        match () {
+            () if self.array.background.rebuilds() => Some(HomeWaits::Rebuild),
+            () if !calm => Some(HomeWaits::Users),
+            () => None,
+        }
+    }
+
+    /// Why nothing more comes home now; none if it does, or nothing is to.
+    pub(in super::super) fn home_waits(&self) -> Option<HomeWaits> {
+        let staging = &self.range.staging;
+        if staging.dirty() == 0 || staging.is_reclaiming() {
+            return None;
+        }
+        let roomy = staging.haste(self.phase != Phase::Serving) == Haste::No;
+        self.holds_up_home().filter(|_| roomy).or_else(|| staging.waits())
     }
 
     /// All that was staged before an unclean stop comes home; then the log is void, and users are

@@ -140,6 +140,9 @@ impl Engine {
         self.range.staging.exists().then(|| StagingStatus {
             dirty: self.range.staging.dirty(),
             staged: self.range.staging.staged(),
+            oldest: self.range.staging.oldest_since().map(|since| self.now - since),
+            waits: self.home_waits(),
+            hurried: self.range.staging.is_hurried(),
             copied: self.range.copies.len() as u64,
             used,
             capacity,

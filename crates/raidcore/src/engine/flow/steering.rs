@@ -47,16 +47,16 @@ impl Engine {
     /// counts as busy. What is under way stays as it was begun, and what is staged comes home by
     /// itself.
     pub fn set_steering(&mut self, policy: Option<Box<dyn SteeringPolicy>>) {
-        if policy.is_none() {
-            self.range.staging.unblock();
-        }
+        let hold = policy.as_ref().and_then(|policy| policy.hold());
+        self.range.staging.set_hold(hold, &self.layout);
         self.array.steering.set_policy(policy);
+        self.range.staging.look_again(self.array.steering.busy());
     }
 
     /// These members and no others are busy now.
     pub(in crate::engine) fn set_busy(&mut self, busy: Set<MemberId>) {
         self.array.steering.set_busy(busy);
-        self.range.staging.unblock();
+        self.range.staging.look_again(self.array.steering.busy());
     }
 
     /// The roles of members in a stripe; staging devices have none.

@@ -221,8 +221,9 @@ impl Engine {
         if self.range.jobs[id].error.is_some() {
             return;
         }
-        let staged = self.range.staging.stored(number, &self.layout);
+        let (staged, again) = self.range.staging.stored(number, &self.layout);
         self.array.counters.staged_blocks += u64::from(staged);
+        self.array.counters.staged_again += u64::from(again);
         self.tail_is_durable(number);
     }
 

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use det::Instant;
+
 use super::Staging;
 use crate::geometry::Role;
 use crate::meta::{self, ArrayRecord, JournalHeader, JournalRun, Log};
@@ -63,8 +65,8 @@ pub(super) struct Entry {
     /// The number of the last homecoming of a part of it.
     pub(super) home: u64,
     pub(super) pins: u32,
-    /// It is not brought home while any of these is busy.
-    pub(super) waits_for: Set<MemberId>,
+    /// When it was made.
+    pub(super) since: Instant,
 }
 
 impl Entry {
@@ -93,7 +95,7 @@ impl Entry {
             dirty: 0,
             home: 0,
             pins: 0,
-            waits_for: Set::EMPTY,
+            since: Instant::ORIGIN,
         }
     }
 

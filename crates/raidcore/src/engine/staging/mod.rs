@@ -26,25 +26,29 @@
 //!   it has none of what the others know.
 //!
 //! [`room`] says where an entry goes and when its room is free again, [`reading`] what is read of it,
-//! [`reclaim`] what comes home next, and [`holders`] what is lost with a device.
+//! [`reclaim`] what comes home next, [`table`] in which entry a block is, and [`holders`] what is lost
+//! with a device.
 
 mod entry;
 mod holders;
 mod reading;
 mod reclaim;
 mod room;
+mod table;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
 use det::Instant;
 
+use super::hold::Hold;
 use super::ring::Ring;
 use crate::geometry::Geometry;
 use crate::meta::{ArrayRecord, Replay};
-use crate::redirects::{Redirects, Staged};
-use crate::units::{Lba, Pba, Set, Stripe};
+use crate::redirects::Redirects;
+use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 
 use entry::{Entry, Kind};
 pub(super) use entry::{Logged, Run};
@@ -65,7 +69,6 @@ struct Telling {
 }
 
 /// The log, and what is known of it.
-#[derive(Debug)]
 pub(super) struct Staging {
     start: Pba,
     /// Blocks of a member's ring; none if there is no log.
@@ -103,6 +106,12 @@ pub(super) struct Staging {
     first_dirty: u64,
     /// Nothing can be reclaimed because of busy members, as far as was looked.
     blocked: bool,
+    /// In which order it comes home; the oldest entry first if there is none.
+    hold: Option<Box<dyn Hold>>,
+    /// Stripes that are not brought home while any of these members is busy, by stripe.
+    put_off: Vec<(Stripe, Set<MemberId>)>,
+    /// All entries before this one come home whatever room there is, and whoever is busy.
+    hurry_until: u64,
     /// Stripes that are being reclaimed.
     reclaiming: Vec<Stripe>,
     /// Those of which a part could not be brought home.
@@ -168,6 +177,9 @@ impl Staging {
             promised: 0,
             first_dirty: 1,
             blocked: false,
+            hold: None,
+            put_off: Vec::new(),
+            hurry_until: 0,
             reclaiming: Vec::new(),
             stuck: Vec::new(),
             unreadable: BTreeSet::new(),
@@ -195,7 +207,7 @@ impl Staging {
             let Some(role) = role.filter(|role| role.index() < geo.data()) else { continue };
             let lbas = geo.lbas(replay.stripe, role, run.to.row, run.to.blocks);
             for (lba, at) in lbas.zip(run.from..) {
-                self.stage(replay.stripe, lba, number, at);
+                self.stage((replay.stripe, role), lba, number, at);
             }
         }
     }
@@ -289,76 +301,8 @@ impl Staging {
         self.table.clear();
         self.stripes.fill(0);
         (self.next, self.announced, self.first_dirty, self.payload) = (1, 1, 1, 0);
+        self.hurry_until = 0;
         assert!(self.dirty == 0 && self.telling.is_none(), "nothing is lost with it");
-    }
-
-    // Entries, and what is staged in which.
-
-    /// The number of the first entry that there is, or of the next to be made.
-    fn front(&self) -> u64 {
-        self.entries.front().map_or(self.next, |entry| entry.number)
-    }
-
-    /// Where in the list an entry is of whose number these are the low bits.
-    fn index(&self, number: u32) -> usize {
-        number.wrapping_sub(self.front() as u32) as usize
-    }
-
-    fn entry(&self, number: u64) -> &Entry {
-        &self.entries[self.index(number as u32)]
-    }
-
-    fn entry_mut(&mut self, number: u64) -> &mut Entry {
-        let index = self.index(number as u32);
-        &mut self.entries[index]
-    }
-
-    /// A block is staged in an entry, and no longer where it was before.
-    fn stage(&mut self, stripe: Stripe, lba: Lba, number: u64, at: u32) {
-        let to = Staged { entry: number as u32, at, clean: false };
-        match self.table.set(lba, to) {
-            Some(before) => self.left(before),
-            None => self.stripes[stripe.bucket(BUCKETS)] += 1,
-        }
-        self.dirty += 1;
-        self.entry_mut(number).dirty += 1;
-    }
-
-    /// A block is no longer staged.
-    fn unstage(&mut self, stripe: Stripe, lba: Lba) {
-        if let Some(before) = self.table.remove(lba) {
-            self.left(before);
-            self.stripes[stripe.bucket(BUCKETS)] -= 1;
-        }
-    }
-
-    /// A block is at home as it is staged.
-    fn clean(&mut self, lba: Lba) {
-        if let Some(staged) = self.table.get(lba) {
-            self.left(staged);
-            self.table.set(lba, Staged { clean: true, ..staged });
-            let (index, home) = (self.index(staged.entry), self.homes);
-            self.entries[index].home = home;
-        }
-    }
-
-    /// A block of an entry is dirty no more, if it was.
-    fn left(&mut self, staged: Staged) {
-        if !staged.clean {
-            let index = self.index(staged.entry);
-            self.entries[index].dirty -= 1;
-            self.dirty -= 1;
-        }
-    }
-
-    /// Verifies the invariants.
-    pub(super) fn check(&self) {
-        let dirty: u64 = self.entries.iter().map(|entry| u64::from(entry.dirty)).sum();
-        assert_eq!(dirty, self.dirty, "dirty blocks are counted");
-        let staged: u64 = self.stripes.iter().map(|&count| u64::from(count)).sum();
-        assert_eq!(staged, self.table.len() as u64, "staged blocks are counted");
-        let numbers = self.entries.iter().map(|entry| entry.number);
-        assert!(numbers.eq(self.front()..self.next), "no number is missing");
     }
 }
 
@@ -409,7 +353,7 @@ mod tests {
         /// Stages them.
         pub(super) fn stage(&mut self, stripe: u64, blocks: u32) -> u64 {
             let number = self.begin(stripe, blocks, Set::EMPTY);
-            assert_eq!(self.staging.stored(number, &self.layout), blocks);
+            assert_eq!(self.staging.stored(number, &self.layout).0, blocks);
             number
         }
 
@@ -460,7 +404,7 @@ mod tests {
         let holders = log.staging.holders_for_note(log.able(), Set::EMPTY, false);
         let marker = log.staging.begin_marker(Stripe(3), holders, |runs| runs.push(run));
         assert_eq!(log.staging.dirty(), 4, "it says nothing before it is durable");
-        assert_eq!(log.staging.stored(marker, &log.layout), 0, "it stages nothing");
+        assert_eq!(log.staging.stored(marker, &log.layout), (0, 0), "it stages nothing");
         assert_eq!((log.staging.dirty(), log.staging.concerns(Stripe(3))), (1, true));
         assert!(log.staging.is_dirty(log.lba(3, 0)) && !log.staging.is_staged(log.lba(3, 1)));
         log.staging.check();

@@ -6,7 +6,9 @@ use core::time::Duration;
 use det::Instant;
 
 use super::{Entry, Kind, Staging};
-use crate::geometry::Layout;
+use crate::engine::HomeWaits;
+use crate::engine::hold::{Hold, Ready};
+use crate::geometry::{Layout, Role};
 use crate::units::{Lba, MemberId, Set, Stripe};
 
 /// Stripes that are reclaimed at once if room is wanted; one if not, and users want nothing or what
@@ -31,7 +33,7 @@ impl Staging {
     /// How much room is wanted; `anyway` if all is to come home whatever room there is.
     pub(in crate::engine) fn haste(&self, anyway: bool) -> Haste {
         let (used, len) = self.used();
-        let waited_for = self.starved || self.draining || self.is_thin();
+        let waited_for = self.starved || self.draining || self.is_thin() || self.is_hurried();
         match () {
             () if anyway || waited_for || 4 * used > 3 * len => Haste::Now,
             () if 2 * used > len => Haste::Soon,
@@ -54,42 +56,113 @@ impl Staging {
         busy: Set<MemberId>,
         geo: &Layout,
     ) -> Option<Stripe> {
-        let window = if haste == Haste::No { usize::from(may) } else { HASTE };
+        let width = self.hold.as_ref().map_or(HASTE, |hold| hold.width());
+        let window = if haste == Haste::No { usize::from(may) } else { width };
         let full = self.reclaiming.len() >= window;
         if full || self.dirty == 0 || self.blocked && haste < Haste::Now {
             return None;
         }
         self.skip_clean();
-        let wanted = |entry: &&Entry| {
-            entry.kind == Kind::Data
-                && entry.dirty > 0
-                && !self.stuck.contains(&entry.stripe)
-                && !self.reclaiming.contains(&entry.stripe)
+        let mut hold = self.hold.take();
+        let found = match &mut hold {
+            Some(hold) => self.next_in_order(&mut **hold, haste, busy, geo),
+            None => self.oldest(haste, busy, geo),
         };
-        let calm = |entry: &&Entry| entry.is_calm(busy, geo);
-        let mut found = self.undone().filter(wanted).take(LOOK).find(calm);
-        if haste == Haste::Now {
-            found = found.or_else(|| self.undone().find(wanted));
-        }
-        let found = found.map(|entry| entry.stripe);
+        self.hold = hold;
         self.blocked = found.is_none() && !busy.is_empty();
         found
     }
 
+    fn oldest(&self, haste: Haste, busy: Set<MemberId>, geo: &Layout) -> Option<Stripe> {
+        let wanted = |entry: &&Entry| {
+            entry.kind == Kind::Data && entry.dirty > 0 && self.may_come_home(entry.stripe)
+        };
+        let calm = |entry: &&Entry| {
+            let roles = entry.runs.iter().map(|run| run.role).collect();
+            self.is_calm(entry.stripe, roles, busy, geo)
+        };
+        let mut found = self.undone().filter(wanted).take(LOOK).find(calm);
+        if haste == Haste::Now {
+            found = found.or_else(|| self.undone().find(wanted));
+        }
+        found.map(|entry| entry.stripe)
+    }
+
+    fn next_in_order(
+        &self,
+        hold: &mut dyn Hold,
+        haste: Haste,
+        busy: Set<MemberId>,
+        geo: &Layout,
+    ) -> Option<Stripe> {
+        let mut looks = LOOK;
+        let found = hold.next(&mut |stripe, roles| {
+            let wanted = self.may_come_home(stripe);
+            looks -= usize::from(wanted);
+            match () {
+                () if looks == 0 => Ready::Enough,
+                () if wanted && self.is_calm(stripe, roles, busy, geo) => Ready::Yes,
+                () => Ready::No,
+            }
+        });
+        let anyone = |stripe, _| if self.may_come_home(stripe) { Ready::Yes } else { Ready::No };
+        found.or_else(|| hold.next(&mut { anyone }).filter(|_| haste == Haste::Now))
+    }
+
+    /// Whether what is staged of a stripe can be brought home, and is not on its way.
+    fn may_come_home(&self, stripe: Stripe) -> bool {
+        !self.stuck.contains(&stripe) && !self.reclaiming.contains(&stripe)
+    }
+
+    /// Whether no member is busy to which blocks with these roles go, or their parity, nor one that the
+    /// stripe is put off for.
+    fn is_calm(&self, stripe: Stripe, roles: Set<Role>, busy: Set<MemberId>, geo: &Layout) -> bool {
+        let waits_for = self.put_off_at(stripe).map_or(Set::EMPTY, |at| self.put_off[at].1);
+        let mut written = geo.of(stripe).spare_roles().chain(roles);
+        waits_for.and(busy).is_empty() && written.all(|role| !busy.has(geo.member(stripe, role)))
+    }
+
     /// The entries from the first on that may not be at home.
     fn undone(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().skip(self.first_dirty.saturating_sub(self.front()) as usize)
+        self.entries.iter().skip((self.undone_number() - self.front()) as usize)
+    }
+
+    /// The number of the first of these.
+    fn undone_number(&self) -> u64 {
+        self.first_dirty.max(self.front())
     }
 
     /// Passes by what is at home, which stays so.
     fn skip_clean(&mut self) {
         let clean = self.undone().take_while(|entry| entry.done && entry.dirty == 0).count();
-        self.first_dirty = self.first_dirty.max(self.front()) + clean as u64;
+        self.first_dirty = self.undone_number() + clean as u64;
     }
 
-    /// Other members are busy, or something else is staged: what could not be reclaimed perhaps can be now.
+    /// Something else is staged: if nothing could be reclaimed, perhaps this can be.
     pub(in crate::engine) fn unblock(&mut self) {
         self.blocked = false;
+    }
+
+    /// These members are busy now: what could not be reclaimed perhaps can be.
+    pub(in crate::engine) fn look_again(&mut self, busy: Set<MemberId>) {
+        self.blocked = false;
+        self.put_off.retain(|&(_, waits_for)| !waits_for.and(busy).is_empty());
+    }
+
+    /// All that is staged now comes home, whatever room there is and whoever is busy.
+    pub(in crate::engine) fn hurry(&mut self) {
+        self.hurry_until = self.next;
+        self.blocked = false;
+    }
+
+    /// Whether something is still to come home for that.
+    pub(in crate::engine) fn is_hurried(&self) -> bool {
+        self.dirty > 0 && self.undone_number() < self.hurry_until
+    }
+
+    /// When the oldest block was staged that is not at home.
+    pub(in crate::engine) fn oldest_since(&self) -> Option<Instant> {
+        self.undone().find(|entry| entry.dirty > 0).map(|entry| entry.since)
     }
 
     /// A stripe is being reclaimed.
@@ -99,9 +172,15 @@ impl Staging {
 
     /// A reclaim is put off until none of these is busy.
     pub(in crate::engine) fn put_off(&mut self, stripe: Stripe, waits_for: Set<MemberId>) {
-        for entry in self.entries.iter_mut().filter(|entry| entry.stripe == stripe) {
-            entry.waits_for = waits_for;
+        match self.put_off_at(stripe) {
+            Ok(at) => self.put_off[at].1 = waits_for,
+            Err(at) => self.put_off.insert(at, (stripe, waits_for)),
         }
+    }
+
+    /// Where a stripe is among those that are put off, or would be.
+    fn put_off_at(&self, stripe: Stripe) -> Result<usize, usize> {
+        self.put_off.binary_search_by_key(&stripe, |&(stripe, _)| stripe)
     }
 
     /// A reclaim has ended that has brought these blocks home; tells how many they are.
@@ -114,7 +193,7 @@ impl Staging {
         let (mut lbas, mut blocks) = (lbas.peekable(), 0);
         self.homes += u64::from(lbas.peek().is_some());
         for lba in lbas {
-            self.clean(lba);
+            self.clean(stripe, lba);
             blocks += 1;
         }
         blocks
@@ -131,6 +210,17 @@ impl Staging {
         self.reclaiming.retain(|&other| other != stripe);
     }
 
+    /// Whether something is on its way home.
+    pub(in crate::engine) fn is_reclaiming(&self) -> bool {
+        !self.reclaiming.is_empty()
+    }
+
+    /// Why nothing can come home, though it may.
+    pub(in crate::engine) fn waits(&self) -> Option<HomeWaits> {
+        let stuck = self.is_stuck().then_some(HomeWaits::Stuck);
+        stuck.or(self.blocked.then_some(HomeWaits::Busy))
+    }
+
     /// Whether something can't be brought home.
     pub(in crate::engine) fn is_stuck(&self) -> bool {
         !self.stuck.is_empty()
@@ -143,6 +233,9 @@ impl Staging {
 
     /// The same, in a stripe.
     pub(super) fn try_stripe_again(&mut self, stripe: Stripe) {
+        if let Ok(at) = self.put_off_at(stripe) {
+            self.put_off.remove(at);
+        }
         self.stuck.retain(|&other| other != stripe);
     }
 
@@ -188,19 +281,13 @@ impl Staging {
     }
 }
 
-impl Entry {
-    /// Whether no member is busy to which its blocks and their parity go, nor one that it waits for.
-    fn is_calm(&self, busy: Set<MemberId>, geo: &Layout) -> bool {
-        let parities = geo.of(self.stripe).spare_roles();
-        let mut roles = parities.chain(self.runs.iter().map(|run| run.role));
-        self.waits_for.and(busy).is_empty()
-            && roles.all(|role| !busy.has(geo.member(self.stripe, role)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use alloc::boxed::Box;
+    use alloc::collections::BTreeMap;
+    use alloc::sync::Arc;
     use alloc::vec::Vec;
+    use core::sync::atomic::{AtomicU32, Ordering};
 
     use super::super::tests::Log;
     use super::*;
@@ -252,6 +339,89 @@ mod tests {
         assert_eq!(next(&mut log, Haste::Soon, Set::one(other)), Some(0));
         log.staging.put_off(Stripe(0), Set::one(other));
         assert_eq!(next(&mut log, Haste::Soon, Set::one(other)), None, "it would need it");
+    }
+
+    /// The last group first, one at a time; it tells what it was told.
+    #[derive(Default)]
+    struct Last(BTreeMap<Stripe, u32>, Arc<AtomicU32>);
+
+    impl Hold for Last {
+        fn wrote(&mut self, stripe: Stripe, _: Role, again: bool) {
+            *self.0.entry(stripe).or_insert(0) += u32::from(!again);
+            self.1.fetch_add(u32::from(again), Ordering::Relaxed);
+        }
+
+        fn left(&mut self, stripe: Stripe) {
+            *self.0.get_mut(&stripe).expect("it is held") -= 1;
+            self.0.retain(|_, blocks| *blocks > 0);
+        }
+
+        fn next(&mut self, ready: &mut dyn FnMut(Stripe, Set<Role>) -> Ready) -> Option<Stripe> {
+            let mut groups = self.0.keys().copied().rev();
+            groups.find(|&stripe| ready(stripe, Set::one(Role(0))) == Ready::Yes)
+        }
+
+        fn width(&self) -> usize {
+            1
+        }
+    }
+
+    #[test]
+    fn an_order_is_told_what_is_held_and_says_what_comes_home() {
+        let mut log = Log::new(0);
+        let again = Arc::new(AtomicU32::new(0));
+        for stripe in [2, 5, 3] {
+            log.stage(stripe, 2);
+        }
+        log.bring_home(3, 2);
+        log.staging.set_hold(Some(Box::new(Last(BTreeMap::new(), again.clone()))), &log.layout);
+        log.stage(5, 3);
+        assert_eq!(again.load(Ordering::Relaxed), 2, "so many blocks were held");
+        let busy = Set::one(log.layout.member(Stripe(5), Role(0)));
+        assert_eq!(next(&mut log, Haste::Soon, busy), Some(2), "of the others' the last");
+        assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), Some(5));
+        log.staging.begin_reclaim(Stripe(5));
+        assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), None, "one at a time");
+        log.staging.end_reclaim(Stripe(5));
+        log.bring_home(5, 3);
+        assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), Some(2));
+        log.bring_home(2, 2);
+        assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), None, "nothing is held");
+        log.staging.set_hold(None, &log.layout);
+        log.stage(9, 1);
+        assert_eq!(next(&mut log, Haste::No, Set::EMPTY), Some(9));
+    }
+
+    #[test]
+    fn what_is_put_off_is_looked_at_when_others_are_busy_or_it_is_written() {
+        let mut log = Log::new(0);
+        log.stage(0, 1);
+        let other = Set::one(log.layout.member(Stripe(0), Role(1)));
+        log.staging.put_off(Stripe(0), other);
+        log.staging.look_again(other);
+        assert_eq!(next(&mut log, Haste::Soon, other), None, "that is as it was");
+        log.stage(0, 1);
+        log.staging.unblock();
+        assert_eq!(next(&mut log, Haste::Soon, other), Some(0), "it may be less that it needs now");
+        log.staging.put_off(Stripe(0), other);
+        log.staging.look_again(Set::EMPTY);
+        log.staging.look_again(other);
+        assert_eq!(next(&mut log, Haste::Soon, other), Some(0));
+    }
+
+    #[test]
+    fn what_was_staged_when_it_was_to_come_home_does_so_at_once() {
+        let mut log = Log::new(0);
+        assert_eq!(log.staging.oldest_since(), None);
+        log.stage(0, 1);
+        log.staging.hurry();
+        assert!(log.staging.is_hurried() && log.staging.haste(false) == Haste::Now);
+        assert_eq!(log.staging.oldest_since(), Some(Instant(7)));
+        log.stage(1, 1);
+        log.bring_home(0, 1);
+        assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), Some(1), "that is the next");
+        assert!(!log.staging.is_hurried(), "it came later");
+        assert_eq!(log.staging.haste(false), Haste::No);
     }
 
     #[test]

@@ -140,7 +140,9 @@ impl Staging {
         fill: impl FnOnce(&mut Vec<Run>),
     ) -> u64 {
         self.staged_at = now;
-        self.begin(Kind::Data, stripe, holders, fill)
+        let number = self.begin(Kind::Data, stripe, holders, fill);
+        self.entry_mut(number).since = now;
+        number
     }
 
     /// A new entry that says that home counts where these runs are.
@@ -197,17 +199,20 @@ impl Staging {
         number
     }
 
-    /// A job's entry is on its holders: what it says counts. Tells how many blocks it stages.
-    pub(in crate::engine) fn stored(&mut self, number: u64, geo: &Layout) -> u32 {
+    /// A job's entry is on its holders: what it says counts. Tells how many blocks it stages, and how
+    /// many of them were not at home before either.
+    pub(in crate::engine) fn stored(&mut self, number: u64, geo: &Layout) -> (u32, u32) {
         let entry = self.entry_mut(number);
         entry.done = true;
         let (kind, stripe) = (entry.kind, entry.stripe);
         let runs = mem::take(&mut entry.runs);
-        let mut at = 0;
+        let (mut at, mut again) = (0, 0);
         for run in &runs {
             for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
                 match kind {
-                    Kind::Data => self.stage(stripe, lba, number, at),
+                    Kind::Data => {
+                        again += u32::from(self.stage((stripe, run.role), lba, number, at));
+                    }
                     Kind::Marker | Kind::Tail => self.unstage(stripe, lba),
                 }
                 at += 1;
@@ -216,7 +221,7 @@ impl Staging {
         // What could not be brought home because of these blocks perhaps can be now.
         self.try_stripe_again(stripe);
         self.entry_mut(number).runs = runs;
-        if kind == Kind::Data { at } else { 0 }
+        if kind == Kind::Data { (at, again) } else { (0, 0) }
     }
 
     // The tail.
