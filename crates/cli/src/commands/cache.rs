@@ -69,7 +69,7 @@ fn flush(name: &str, wait: bool, run_dir: &Path, output: Output) -> Result<ExitC
     let bytes = answer["bytes"].as_u64().unwrap_or(0);
     let mut left = client.status()?.staging;
     while wait && let Some(log) = left.as_ref().filter(|log| log.flushing) {
-        if log.waits == Some(Waits::Stuck) {
+        if matches!(log.waits, Some(Waits::Stuck | Waits::Refused)) {
             let dirty = Size(log.dirty_bytes);
             bail!("{dirty} can't be brought home: `evenkeel status {name}` tells why");
         }

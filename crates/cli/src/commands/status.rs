@@ -218,6 +218,7 @@ pub(crate) fn staged(log: &StagingReport) -> String {
         Waits::Rebuild => ", as there is room and a rebuild needs the members",
         Waits::Busy => ", as the members are busy",
         Waits::Stuck => ", as it can't be brought home",
+        Waits::Refused => ", as the array takes no writes",
     });
     let cache = match &*log.cache {
         "" | "none" => String::new(),

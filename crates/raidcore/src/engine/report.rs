@@ -207,6 +207,8 @@ pub enum HomeWaits {
     Busy,
     /// It can't be brought home.
     Stuck,
+    /// The array takes no writes.
+    Refused,
 }
 
 /// What a scrub has found, in rows: a row is one block of each member.

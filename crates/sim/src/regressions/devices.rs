@@ -250,3 +250,32 @@ fn what_nobody_knows_to_be_void_any_more_is_void_all_the_same() {
     world.drain();
     assert_eq!(world.read_one(0), newer, "member 1 does not bring the past back");
 }
+
+/// A device that alone has what is staged refuses an entry, which a member has. A start would find it
+/// there, over what was written later: so nothing is.
+#[test]
+fn nothing_is_written_over_an_entry_that_a_needed_device_refused() {
+    let (mut world, version) = staged();
+    world.fails(MemberId(1));
+    world.record();
+    world.step(Input::Busy(Set::one(MemberId(0))));
+    let entry = |io: &Io| io.op == IoOp::Journal && io.device == DeviceId(3);
+    world.beyond = true;
+    // A block of another stripe whose home is the busy member.
+    let lba = 20;
+    world.ask(0, Op::Write, lba, 1);
+    world.end_all(|io| matches!(io.op, IoOp::Journal) && !entry(io));
+    let at = world.ios.iter().map(|p| p.io).find(entry).expect("it is staged").at;
+    world.disks[DEVICE.index()].unwritable.insert(at.0);
+    world.end_all(|io| io.op == IoOp::Journal);
+    assert_eq!(world.last(), Err(RequestError::Io));
+    world.disks[DEVICE.index()].unwritable.clear();
+    world.step(Input::Busy(Set::EMPTY));
+    world.write_one(lba);
+    assert_eq!(world.last(), Err(RequestError::Io), "it is not taken");
+    world.restart();
+    assert_eq!(world.read_one(0), version);
+    let version = world.write_one(lba);
+    world.restart();
+    assert_eq!(world.read_one(lba), version);
+}

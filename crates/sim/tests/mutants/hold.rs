@@ -37,7 +37,7 @@ pub(crate) const HOLD: &[Mutant] = &[
     mutant(
         "order: what needs busy members never comes home, whatever room there is",
         "engine/staging/reclaim.rs",
-        ".filter(|_| haste == Haste::Now)",
-        ".filter(|_| haste == Haste::Now && !MUTANT)",
+        "if found.is_some() || haste < Haste::Now {",
+        "if MUTANT || found.is_some() || haste < Haste::Now {",
     ),
 ];

@@ -24,8 +24,8 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     mutant(
         "writes go on when a member that can't be spared misses them",
         "engine/membership/mod.rs",
-        "(!self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
-        "(MUTANT || !self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
+        "(!self.impaired || !self.has_refusing())",
+        "(MUTANT || !self.impaired || !self.has_refusing())",
     ),
     mutant(
         "a member that can't be recorded becomes one",

@@ -253,8 +253,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staging device: what is on one member only is in no hurry to come home",
         "engine/staging/reclaim.rs",
-        "self.draining || self.is_thin() ||",
-        "self.draining || !MUTANT && self.is_thin() ||",
+        "self.draining || self.is_thin() =>",
+        "self.draining || !MUTANT && self.is_thin() =>",
     ),
     mutant(
         "staging device: its failure does not count for what is staged",
@@ -359,5 +359,18 @@ pub(crate) const STAGING: &[Mutant] = &[
         "absent.any(|(_, slot)| {
                 slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed
             })",
+    ),
+    mutant(
+        "staging device: what one refused that is needed is no reason to refuse writes",
+        "engine/membership/mod.rs",
+        "self.members.iter().any(|m| m.unwritable)",
+        "let of_stripes = self.of_stripes();
+        self.members.iter().enumerate().any(|(i, m)| m.unwritable && !(MUTANT && i >= of_stripes))",
+    ),
+    mutant(
+        "staged: entries tell that those before them are on all holders",
+        "engine/staging/entry.rs",
+        "let first_open = self.first_open",
+        "let first_open = (if MUTANT { number } else { self.first_open })",
     ),
 ];

@@ -27,6 +27,8 @@ pub enum Waits {
     Busy,
     /// It can't be brought home.
     Stuck,
+    /// The array takes no writes.
+    Refused,
 }
 
 impl From<HomeWaits> for Waits {
@@ -36,6 +38,7 @@ impl From<HomeWaits> for Waits {
             HomeWaits::Rebuild => Self::Rebuild,
             HomeWaits::Busy => Self::Busy,
             HomeWaits::Stuck => Self::Stuck,
+            HomeWaits::Refused => Self::Refused,
         }
     }
 }

@@ -37,10 +37,11 @@ impl Engine {
         if !serves {
             return;
         }
-        let haste = self.range.staging.haste(self.phase != Phase::Serving);
+        let serving = self.phase == Phase::Serving;
         let may = self.holds_up_home().is_none();
         let busy = self.array.steering.busy();
         while self.array.membership.takes_writes() {
+            let haste = self.range.staging.haste(!serving);
             let next = self.range.staging.next_to_reclaim(haste, may, busy, &self.layout);
             let Some(stripe) = next else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
@@ -52,7 +53,7 @@ impl Engine {
         if self.phase == Phase::Reclaiming || !self.array.membership.takes_writes() || !recorded {
             return;
         }
-        if self.range.staging.dirty() == 0 || haste > Haste::No {
+        if self.range.staging.dirty() == 0 || self.range.staging.haste(!serving) > Haste::No {
             if self.range.staging.begins_flush() {
                 self.flush(out);
             }
@@ -79,6 +80,9 @@ impl Engine {
         let staging = &self.range.staging;
         if staging.dirty() == 0 || staging.is_reclaiming() {
             return None;
+        }
+        if !self.array.membership.takes_writes() {
+            return Some(HomeWaits::Refused);
         }
         let roomy = staging.haste(self.phase != Phase::Serving) == Haste::No;
         self.holds_up_home().filter(|_| roomy).or_else(|| staging.waits())
@@ -125,7 +129,7 @@ impl Engine {
     /// Whether a reclaim would have to wait for busy members, and can be put off.
     pub(in super::super) fn is_put_off(&mut self, id: JobId) -> bool {
         let haste = || self.range.staging.haste(self.phase != Phase::Serving);
-        if self.array.steering.busy().is_empty() || haste() == Haste::Now {
+        if self.array.steering.busy().is_empty() || haste() >= Haste::Now {
             return false;
         }
         let job = &self.range.jobs[id];

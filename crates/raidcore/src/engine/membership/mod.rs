@@ -102,7 +102,7 @@ impl Membership {
 
     /// Brings what is derived from the members' states up to date.
     pub(in crate::engine) fn look_at_members(&mut self) {
-        self.impaired = self.serving().len() < self.geo().members();
+        self.impaired = self.serving().len() < self.geo().members() || self.has_refusing();
     }
 
     /// The members that have all of the array's past and can be read and written.
@@ -133,10 +133,10 @@ impl Membership {
 
     /// Whether writes are taken: every member that is kept current can be written, and what becomes
     /// of them recorded. A member that can't, and can't be spared, would be read as if it were
-    /// current; one whose state is not on record would not be read at all after a restart.
+    /// current; one whose state is not on record would not be read at all after a restart. What a staging
+    /// device did not take, and another member did, would be found there.
     pub(in crate::engine) fn takes_writes(&self) -> bool {
-        let of_stripes = &self.members[..self.geo().members()];
-        !self.recorder.is_broken() && (!self.impaired || of_stripes.iter().all(|m| !m.unwritable))
+        !self.recorder.is_broken() && (!self.impaired || !self.has_refusing())
     }
 
     /// The member whose chunks are on the distributed spare, or on their way there.
@@ -170,7 +170,7 @@ impl Membership {
 
     /// Whether members refuse writes although no other can stand in.
     pub(in crate::engine) fn has_refusing(&self) -> bool {
-        self.members[..self.of_stripes()].iter().any(|m| m.unwritable)
+        self.members.iter().any(|m| m.unwritable)
     }
 
     /// Whether a flush of a member has failed although no other can stand in.

@@ -150,8 +150,7 @@ impl Staging {
         let entry = self.entry(number);
         let place = entry.payload.iter().find(|(holder, _)| *holder == member);
         let Some(&(_, payload)) = place else { return };
-        let open = self.entries.iter().find(|entry| !entry.done);
-        let first_open = open.map_or(number, |entry| entry.number);
+        let first_open = self.first_open.max(self.front()).min(number);
         let header = JournalHeader {
             log: Log::Staging,
             array: record.array,

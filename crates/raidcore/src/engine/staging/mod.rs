@@ -104,6 +104,8 @@ pub(super) struct Staging {
     promised: u64,
     /// All entries before this one are at home.
     first_dirty: u64,
+    /// All entries before this one are on their holders.
+    first_open: u64,
     /// Nothing can be reclaimed because of busy members, as far as was looked.
     blocked: bool,
     /// In which order it comes home; the oldest entry first if there is none.
@@ -176,6 +178,7 @@ impl Staging {
             starved: false,
             promised: 0,
             first_dirty: 1,
+            first_open: 1,
             blocked: false,
             hold: None,
             put_off: Vec::new(),

@@ -18,6 +18,9 @@ const HASTE: usize = 8;
 /// Entries that are looked at for one whose members are calm.
 const LOOK: usize = 64;
 
+/// And how many with those that are at home.
+const LOOK_AT: usize = 16 * LOOK;
+
 /// How much room in the log is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::engine) enum Haste {
@@ -27,15 +30,17 @@ pub(in crate::engine) enum Haste {
     Soon,
     /// There is not enough: it comes home even if members are busy.
     Now,
+    /// What was staged first has to be at home, for room or for redundancy: no order is asked.
+    Oldest,
 }
 
 impl Staging {
     /// How much room is wanted; `anyway` if all is to come home whatever room there is.
     pub(in crate::engine) fn haste(&self, anyway: bool) -> Haste {
         let (used, len) = self.used();
-        let waited_for = self.starved || self.draining || self.is_thin() || self.is_hurried();
         match () {
-            () if anyway || waited_for || 4 * used > 3 * len => Haste::Now,
+            () if anyway || self.starved || self.draining || self.is_thin() => Haste::Oldest,
+            () if self.is_hurried() || 4 * used > 3 * len => Haste::Now,
             () if 2 * used > len => Haste::Soon,
             () => Haste::No,
         }
@@ -56,8 +61,11 @@ impl Staging {
         busy: Set<MemberId>,
         geo: &Layout,
     ) -> Option<Stripe> {
-        let width = self.hold.as_ref().map_or(HASTE, |hold| hold.width());
-        let window = if haste == Haste::No { usize::from(may) } else { width };
+        let window = match (haste, &self.hold) {
+            (Haste::No, _) => usize::from(may),
+            (Haste::Soon | Haste::Now, Some(hold)) => hold.width(),
+            (Haste::Soon | Haste::Now, None) | (Haste::Oldest, _) => HASTE,
+        };
         let full = self.reclaiming.len() >= window;
         if full || self.dirty == 0 || self.blocked && haste < Haste::Now {
             return None;
@@ -65,11 +73,17 @@ impl Staging {
         self.skip_clean();
         let mut hold = self.hold.take();
         let found = match &mut hold {
-            Some(hold) => self.next_in_order(&mut **hold, haste, busy, geo),
-            None => self.oldest(haste, busy, geo),
+            Some(hold) if haste < Haste::Oldest => {
+                self.next_in_order(&mut **hold, haste, busy, geo)
+            }
+            Some(_) | None => self.oldest(haste, busy, geo),
         };
         self.hold = hold;
         self.blocked = found.is_none() && !busy.is_empty();
+        if found.is_none() && haste >= Haste::Now && self.reclaiming.is_empty() {
+            // What is left of what was to come home can't.
+            self.hurry_until = 0;
+        }
         found
     }
 
@@ -81,8 +95,8 @@ impl Staging {
             let roles = entry.runs.iter().map(|run| run.role).collect();
             self.is_calm(entry.stripe, roles, busy, geo)
         };
-        let mut found = self.undone().filter(wanted).take(LOOK).find(calm);
-        if haste == Haste::Now {
+        let mut found = self.undone().take(LOOK_AT).filter(wanted).take(LOOK).find(calm);
+        if haste >= Haste::Now {
             found = found.or_else(|| self.undone().find(wanted));
         }
         found.map(|entry| entry.stripe)
@@ -98,7 +112,7 @@ impl Staging {
         let mut looks = LOOK;
         let found = hold.next(&mut |stripe, roles| {
             let wanted = self.may_come_home(stripe);
-            looks -= usize::from(wanted);
+            looks = looks.saturating_sub(usize::from(wanted));
             match () {
                 () if looks == 0 => Ready::Enough,
                 () if wanted && self.is_calm(stripe, roles, busy, geo) => Ready::Yes,
@@ -106,7 +120,8 @@ impl Staging {
             }
         });
         let anyone = |stripe, _| if self.may_come_home(stripe) { Ready::Yes } else { Ready::No };
-        found.or_else(|| hold.next(&mut { anyone }).filter(|_| haste == Haste::Now))
+        // An order may change by being asked.
+        if found.is_some() || haste < Haste::Now { found } else { hold.next(&mut { anyone }) }
     }
 
     /// Whether what is staged of a stripe can be brought home, and is not on its way.
@@ -160,9 +175,10 @@ impl Staging {
         self.dirty > 0 && self.undone_number() < self.hurry_until
     }
 
-    /// When the oldest block was staged that is not at home.
+    /// When the oldest block was staged that is not at home; none if a start has found it.
     pub(in crate::engine) fn oldest_since(&self) -> Option<Instant> {
-        self.undone().find(|entry| entry.dirty > 0).map(|entry| entry.since)
+        let oldest = self.undone().find(|entry| entry.dirty > 0).map(|entry| entry.since);
+        oldest.filter(|&since| since > Instant::ORIGIN)
     }
 
     /// A stripe is being reclaimed.
@@ -380,6 +396,7 @@ mod tests {
         let busy = Set::one(log.layout.member(Stripe(5), Role(0)));
         assert_eq!(next(&mut log, Haste::Soon, busy), Some(2), "of the others' the last");
         assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), Some(5));
+        assert_eq!(next(&mut log, Haste::Oldest, Set::EMPTY), Some(2), "it is not asked");
         log.staging.begin_reclaim(Stripe(5));
         assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), None, "one at a time");
         log.staging.end_reclaim(Stripe(5));
@@ -422,12 +439,17 @@ mod tests {
         assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), Some(1), "that is the next");
         assert!(!log.staging.is_hurried(), "it came later");
         assert_eq!(log.staging.haste(false), Haste::No);
+        log.staging.hurry();
+        log.staging.reclaim_failed(Stripe(1));
+        assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), None);
+        assert!(!log.staging.is_hurried(), "what is left can't come");
     }
 
     #[test]
     fn haste_grows_with_what_is_used_and_with_who_waits() {
         let mut log = Log::new(0);
-        assert!(log.staging.haste(false) == Haste::No && log.staging.haste(true) == Haste::Now);
+        assert!(log.staging.haste(false) == Haste::No);
+        assert_eq!(log.staging.haste(true), Haste::Oldest);
         let mut seen = Vec::new();
         for stripe in 0..16 {
             log.stage(stripe, 7);
@@ -446,7 +468,7 @@ mod tests {
         assert!(seen.iter().any(|&(_, haste)| haste == Haste::Soon));
         let mut log = Log::new(0);
         log.staging.drain();
-        assert_eq!(log.staging.haste(false), Haste::Now);
+        assert_eq!(log.staging.haste(false), Haste::Oldest);
     }
 
     #[test]

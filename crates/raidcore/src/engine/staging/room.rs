@@ -202,8 +202,8 @@ impl Staging {
     /// A job's entry is on its holders: what it says counts. Tells how many blocks it stages, and how
     /// many of them were not at home before either.
     pub(in crate::engine) fn stored(&mut self, number: u64, geo: &Layout) -> (u32, u32) {
+        self.is_done(number);
         let entry = self.entry_mut(number);
-        entry.done = true;
         let (kind, stripe) = (entry.kind, entry.stripe);
         let runs = mem::take(&mut entry.runs);
         let (mut at, mut again) = (0, 0);
@@ -265,8 +265,16 @@ impl Staging {
         }
         let number = telling.number;
         self.telling = None;
-        self.entry_mut(number).done = true;
+        self.is_done(number);
         Some(number)
+    }
+
+    /// An entry is on its holders.
+    fn is_done(&mut self, number: u64) {
+        self.entry_mut(number).done = true;
+        let from = self.first_open.max(self.front());
+        let done = self.entries.iter().skip((from - self.front()) as usize);
+        self.first_open = from + done.take_while(|entry| entry.done).count() as u64;
     }
 
     /// Whether as many have a note as it has to be on, of those that are `able`.
