@@ -113,8 +113,8 @@ fn newer(block: &[u8], kind: MapKind, slot: u64, bits: u64) -> Option<u64> {
 fn assembled(world: &World, kind: MapKind) -> (BitMap, u64) {
     let array = world.assemble(STRICT).expect("both members are there");
     match kind {
-        MapKind::Bitmap => (array.bitmap, array.bitmap_versions[0]),
-        MapKind::ZeroMap => (array.zero_map, array.zero_versions[0]),
-        MapKind::Missed => (array.missed, array.missed_versions[0]),
+        MapKind::Bitmap => (array.bitmap, array.bitmap_versions[0].newest),
+        MapKind::ZeroMap => (array.zero_map, array.zero_versions[0].newest),
+        MapKind::Missed => (array.missed, array.missed_versions[0].newest),
     }
 }

@@ -1,8 +1,9 @@
 //! The maps on disk, a page at a time: the write-intent bitmap, the zero map, the map of what members
 //! miss.
 //!
-//! Invariants: a page has one store in flight; a version of it is durable when all members that are
-//! kept current have it. A change of a bit that no member has stored is taken back, with an error for
+//! Invariants: a page has one store in flight. A version of it is durable when more members that are
+//! kept current have it than may still fail: a start takes the newest that it finds. Versions take turns at
+//! two places, so that what is durable is not written over. A change of a bit that no member has stored is taken back, with an error for
 //! the jobs that wait for it; since a member may have it all the same, what relies on a bit of the zero
 //! map stores its page anew first.
 
@@ -14,8 +15,8 @@ use super::jobs::Jobs;
 use super::membership::Membership;
 use super::wait::{Change, Wait};
 use super::{Action, IoOp, JobId, RequestError};
-use crate::meta::{Areas, ArrayId, BitMap, MapKind, MetaPage};
-use crate::units::MemberId;
+use crate::meta::{Areas, ArrayId, BitMap, MapKind, MetaPage, PageVersions};
+use crate::units::{MemberId, Set};
 
 /// How many stores of pages may be in flight when pages are spread.
 const SPREAD_MAX: u32 = 64;
@@ -45,8 +46,12 @@ struct Page {
 }
 
 impl MapStore {
-    pub(super) fn new(map: BitMap, versions: &[u64]) -> Self {
-        let page = |&version| Page { started: version, durable: version, ..Page::default() };
+    pub(super) fn new(map: BitMap, versions: &[PageVersions]) -> Self {
+        let page = |&PageVersions { newest, durable }: &PageVersions| Page {
+            started: newest,
+            durable,
+            ..Page::default()
+        };
         Self { map, pages: versions.iter().map(page).collect(), doubted: BTreeSet::new() }
     }
 
@@ -77,7 +82,7 @@ impl MapStore {
         self.doubted.insert(bit);
     }
 
-    /// A version of a page is on all members: they say what it says.
+    /// A version of a page is durable: what members have that say otherwise is older.
     fn stored(&mut self, index: u32, version: u64) {
         self.pages[index as usize].durable = version;
         if !self.doubted.is_empty() {
@@ -122,6 +127,8 @@ pub(super) enum Taken {
 /// Where pages go: the devices of an array's members.
 pub(super) struct Stores<'a> {
     membership: &'a Membership,
+    /// The members that take long.
+    busy: Set<MemberId>,
     flights: &'a mut Flights,
     areas: &'a Areas,
     out: &'a mut Vec<Action>,
@@ -130,11 +137,33 @@ pub(super) struct Stores<'a> {
 impl<'a> Stores<'a> {
     pub(super) fn new(
         membership: &'a Membership,
+        busy: Set<MemberId>,
         flights: &'a mut Flights,
         areas: &'a Areas,
         out: &'a mut Vec<Action>,
     ) -> Self {
-        Self { membership, flights, areas, out }
+        Self { membership, busy, flights, areas, out }
+    }
+
+    fn all(&self) -> Set<MemberId> {
+        Set::first(self.membership.of_stripes())
+    }
+
+    /// Which members get a version of a page that is not to go to all: of those that serve as many as
+    /// may fail and one more, by turns, and none that takes long if others do not.
+    fn few(&self, version: u64) -> Set<MemberId> {
+        let serving = self.membership.serving();
+        let enough = self.membership.redundancy() + 1;
+        if serving.len() <= enough {
+            return self.all();
+        }
+        let of = self.membership.of_stripes() as u64;
+        let by_turns = |among: Set<MemberId>| {
+            let turns = (0..of).map(move |turn| MemberId::at(((version + turn) % of) as usize));
+            turns.filter(move |&member| among.has(member))
+        };
+        let (calm, busy) = (serving.minus(self.busy), serving.and(self.busy));
+        by_turns(calm).chain(by_turns(busy)).take(enough).collect()
     }
 }
 
@@ -248,7 +277,9 @@ impl Maps {
         }
         (page.stored, page.early) = (0, false);
         let version = page.started;
-        let Stores { membership, flights, areas, out } = stores;
+        let few = kind == MapKind::Bitmap && page.spread_in.is_none();
+        let holders = if few { stores.few(version) } else { stores.all() };
+        let Stores { membership, flights, areas, out, .. } = stores;
         let at = areas.map_page(kind, index, version);
         let what = match kind {
             MapKind::Bitmap => MetaPage::Bitmap { index },
@@ -256,7 +287,7 @@ impl Maps {
             MapKind::Missed => MetaPage::Missed { index },
         };
         let mut begun = 0;
-        for member in (0..membership.of_stripes()).map(MemberId::at) {
+        for member in holders {
             for device in membership.stored_on(member) {
                 begun += 1;
                 let flight = Flight::new(Owner::Page { kind, index }, Some(member), device);
@@ -308,11 +339,12 @@ impl Maps {
                 Some(index) if index < zero => (MapKind::ZeroMap, index),
                 Some(index) => (MapKind::Missed, index - zero),
             };
+            // It goes to all members.
+            let is_next = self.page(kind, index).spread_in.replace(u64::MAX).is_none();
             let version = self.store_page(kind, index, stores);
             let page = self.page(kind, index);
-            if page.outstanding > 0 && page.spread_in.replace(version).is_none() {
-                self.spread.pending += 1;
-            }
+            page.spread_in = (page.outstanding > 0).then_some(version);
+            self.spread.pending += u32::from(is_next && page.outstanding > 0);
         }
     }
 

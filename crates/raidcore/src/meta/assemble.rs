@@ -18,7 +18,7 @@ use super::image::{Image, Unreadable, there};
 use super::journal::Replay;
 use super::layout::SUPERBLOCKS;
 use super::load::{load_bitmap, load_map};
-use super::page::{BitMap, MapKind};
+use super::page::{BitMap, MapKind, PageVersions};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
 use super::returns::{diverged, may_return};
@@ -52,17 +52,17 @@ pub struct Assembled {
     pub stale: Vec<usize>,
     /// The write-intent bitmap: regions that may be out of step.
     pub bitmap: BitMap,
-    /// The latest version of each page of the bitmap.
-    pub bitmap_versions: Vec<u64>,
+    /// The versions of each page of the bitmap.
+    pub bitmap_versions: Vec<PageVersions>,
     /// The zero map.
     pub zero_map: BitMap,
-    /// The latest version of each page of the zero map.
-    pub zero_versions: Vec<u64>,
+    /// The versions of each page of the zero map.
+    pub zero_versions: Vec<PageVersions>,
     /// The map of missed regions: those in which devices that are away, or have returned and are
     /// being filled, may lack writes.
     pub missed: BitMap,
-    /// The latest version of each page of that map.
-    pub missed_versions: Vec<u64>,
+    /// The versions of each page of that map.
+    pub missed_versions: Vec<PageVersions>,
     /// Journal entries to be replayed, in this order, before anything else.
     pub replay: Vec<Replay>,
     /// The number for the next journal entry.

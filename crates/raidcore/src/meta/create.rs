@@ -11,7 +11,7 @@ use super::assemble::Assembled;
 use super::label::DeviceLabel;
 use super::layout::{Areas, SUPERBLOCKS};
 use super::layout_error::LayoutError;
-use super::page::{BitMap, MapKind};
+use super::page::{BitMap, MapKind, PageVersions};
 use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
 use crate::geometry::{Geometry, Level, Placement};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Pba, Set};
@@ -152,11 +152,11 @@ impl Assembled {
             spares: Vec::new(),
             spare_blocks: Vec::new(),
             stale: Vec::new(),
-            bitmap_versions: vec![0; bitmap.pages() as usize],
+            bitmap_versions: vec![PageVersions::default(); bitmap.pages() as usize],
             bitmap,
-            zero_versions: vec![0; zero_map.pages() as usize],
+            zero_versions: vec![PageVersions::default(); zero_map.pages() as usize],
             zero_map,
-            missed_versions: vec![0; missed.pages() as usize],
+            missed_versions: vec![PageVersions::default(); missed.pages() as usize],
             missed,
             replay: Vec::new(),
             next_entry: 1,

@@ -3,16 +3,19 @@
 use alloc::vec::Vec;
 
 use super::image::Image;
-use super::page::{BitMap, MapKind};
+use super::page::{BitMap, MapKind, PageVersions};
 use super::problem::Warning;
 use super::record::{ArrayRecord, Consistency};
 
-/// A map, its pages' versions, and which pages have no intact copy.
+/// A map, its pages' versions, and which pages have no intact copy. Members that are not kept current
+/// are none.
 pub(super) fn load_map<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
     kind: MapKind,
-) -> (BitMap, Vec<u64>, Vec<u32>) {
+) -> (BitMap, Vec<PageVersions>, Vec<u32>) {
+    let absent = members.iter().filter(|member| member.is_none()).count();
+    let enough = (record.geometry.redundancy() + 1).saturating_sub(absent).max(1);
     let mut map = record.areas.map(kind, record.geometry.stripes());
     let (mut versions, mut lost) = (Vec::new(), Vec::new());
     for index in 0..map.pages() {
@@ -23,13 +26,18 @@ pub(super) fn load_map<I: Image>(
             let page = map.decode_page(record.array, index, block.ok()?).ok()?;
             (page.version % 2 == slot).then_some(page)
         });
-        match pages.max_by_key(|page| page.version) {
+        let pages: Vec<_> = pages.collect();
+        match pages.iter().max_by_key(|page| page.version) {
             Some(page) => {
-                map.load_page(index, &page);
-                versions.push(page.version);
+                let newest = page.version;
+                let holders = pages.iter().filter(|page| page.version == newest).count();
+                // What so few have was not durable: the version before it was, in the other place.
+                let durable = if holders < enough { newest.saturating_sub(1) } else { newest };
+                map.load_page(index, page);
+                versions.push(PageVersions { newest, durable });
             }
             None => {
-                versions.push(0);
+                versions.push(PageVersions::default());
                 lost.push(index);
             }
         }
@@ -42,7 +50,7 @@ pub(super) fn load_bitmap<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
     warnings: &mut Vec<Warning>,
-) -> (BitMap, Vec<u64>) {
+) -> (BitMap, Vec<PageVersions>) {
     let (mut bitmap, versions, lost) = load_map(record, members, MapKind::Bitmap);
     for page in lost {
         bitmap.set_page(page);

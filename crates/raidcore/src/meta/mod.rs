@@ -42,7 +42,7 @@ pub use layout::{
     can_distribute, can_stage, spare_copies,
 };
 pub use layout_error::LayoutError;
-pub use page::{BITS_PER_PAGE, BitMap, MapKind};
+pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub use problem::{AssembleError, MissingMember, Warning};
 pub use record::{

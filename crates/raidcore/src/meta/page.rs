@@ -43,6 +43,16 @@ pub enum MapKind {
     Missed,
 }
 
+/// The versions of a page that a start has found.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PageVersions {
+    /// The newest, which counts.
+    pub newest: u64,
+    /// The newest that is on more members than may still fail. Its place is not written over until a newer
+    /// one is.
+    pub durable: u64,
+}
+
 impl MapKind {
     fn number(self) -> u32 {
         match self {

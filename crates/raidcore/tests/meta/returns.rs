@@ -80,7 +80,7 @@ fn the_map_counts_while_somebody_is_away() {
         world.store_record(member, of_slot(member), &world.record.clone());
     }
     let array = world.assemble(STRICT).expect("it is known that one is away");
-    assert_eq!((array.missed.count(), array.missed_versions[0]), (0, 4));
+    assert_eq!((array.missed.count(), array.missed_versions[0].newest), (0, 4));
     let back =
         may_return(&superblock(&world, 0), &array.record, array.record.areas.member_blocks());
     assert_eq!(back.map(|how| how.catches_up), Ok(false), "nothing tells when it has left");

@@ -1,7 +1,7 @@
 //! The distributed spare: a failed member is rebuilt onto the others, and copied back from there.
 
 use raidcore::engine::{ArrayHealth, CommandError, IoError, SpareUse};
-use raidcore::meta::MetaPage;
+use raidcore::meta::{AssembleError, AssembleOptions, MetaPage, assemble};
 use raidcore::units::{MemberId, Pba, Set};
 
 use super::phases::is_flush;
@@ -375,4 +375,39 @@ fn what_was_filled_for_one_member_is_not_on_record_of_the_next() {
     world.cut_power();
     world.drain();
     world.verify();
+}
+
+/// A region's mark is on as many members as may fail, and one more. One of them fails; when the spare
+/// stands in for it, as many may fail as before, so the mark has to be on one more again.
+#[test]
+fn a_mark_outlives_its_members_that_fail_one_after_the_other() {
+    let is_mark = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
+    let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
+    scenario.distributed_spare = true;
+    let mut world = play(1, scenario);
+    world.ask(0, Op::Write, 0, 1);
+    let marked = |world: &World| -> Vec<DeviceId> {
+        world.ios.iter().map(|p| p.io).filter(is_mark).map(|io| io.device).collect()
+    };
+    while marked(&world).is_empty() {
+        assert!(world.end_first_compute() || world.end_one(|io| !is_mark(io)));
+    }
+    let on = marked(&world);
+    assert_eq!(on.len(), 2);
+    world.end_all(|_| true);
+    world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
+    world.command(Command::Fail(MemberId(on[0].0 as u8)));
+    let stands_in = |world: &World| {
+        matches!(world.engine().status().distributed_spare, Some(SpareUse::StandsInFor(_)))
+    };
+    while !stands_in(&world) {
+        world.end_all(|_| true);
+        world.pass_time();
+    }
+    assert!(world.engine().status().dirty_regions.0 > 0, "there was no time to clear it");
+    // Not even a start that lacks the other one takes the array for one that was not being written.
+    let left = (0..world.disks.len()).filter(|&disk| !on.contains(&DeviceId(disk as u32)));
+    let images: Vec<_> = left.map(|disk| &world.disks[disk]).collect();
+    let options = AssembleOptions { degraded: true, force: false };
+    assert_eq!(assemble(&images, options), Err(AssembleError::DirtyDegraded));
 }

@@ -42,9 +42,9 @@ pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: all have the first one's version at a start",
         "meta/load.rs",
-        "versions.push(page.version);",
+        "versions.push(PageVersions { newest, durable });",
         "let first = versions.first().copied().filter(|_| MUTANT);
-                versions.push(first.unwrap_or(page.version));",
+                versions.push(first.unwrap_or(PageVersions { newest, durable }));",
     ),
     mutant(
         "pages: the first one's bits are set when another is lost",
@@ -81,5 +81,39 @@ pub(crate) const PAGES: &[Mutant] = &[
         "engine/flow/missed.rs",
         "if !stripes || self.phase == Phase::Stopped {",
         "if !stripes || !MUTANT && self.phase == Phase::Stopped {",
+    ),
+    mutant(
+        "pages: a mark is on as many members as may fail",
+        "engine/maps.rs",
+        "let enough = self.membership.redundancy() + 1;",
+        "let enough = (self.membership.redundancy() + usize::from(!MUTANT)).max(1);",
+    ),
+    mutant(
+        "pages: the spare stands in before pages are on as many members again",
+        "engine/flow/closing.rs",
+        "may be on too few.
+                self.range.maps.spread();",
+        "may be on too few.
+                if !MUTANT {
+                    self.range.maps.spread();
+                }",
+    ),
+    mutant(
+        "pages: few members have those that are spread",
+        "engine/maps.rs",
+        "kind == MapKind::Bitmap && page.spread_in.is_none()",
+        "kind == MapKind::Bitmap && (MUTANT || page.spread_in.is_none())",
+    ),
+    mutant(
+        "pages: a start writes over what was durable before the newest",
+        "meta/load.rs",
+        "if holders < enough {",
+        "if !MUTANT && holders < enough {",
+    ),
+    mutant(
+        "pages: the other maps are on few members",
+        "engine/maps.rs",
+        "let few = kind == MapKind::Bitmap &&",
+        "let few = (MUTANT || kind == MapKind::Bitmap) &&",
     ),
 ];

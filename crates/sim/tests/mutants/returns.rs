@@ -16,7 +16,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "let bit = Bit(MapKind::Missed, region);
         if MUTANT {
             if noted && self.range.maps.missed.map.set(region) {
-                let mut stores = Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+                let mut stores = Stores::new(&self.array.membership, self.array.steering.busy(), &mut self.array.flights, &self.areas, out);
                 let index = self.range.maps.missed.map.page_of(region);
                 self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
             }
@@ -29,7 +29,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "            self.store_bit(id, bit, Change::Set, out);
             return true;",
         "            if MUTANT {
-                let mut stores = Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+                let mut stores = Stores::new(&self.array.membership, self.array.steering.busy(), &mut self.array.flights, &self.areas, out);
                 let index = self.range.maps.missed.map.page_of(region);
                 self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
                 return false;

@@ -103,11 +103,18 @@ impl Engine {
                     self.end_pass(kind, out);
                 }
             }
-            (PassKind::Distribute(_), _) => {
-                self.is_distributed(out);
-                self.end_pass(kind, out);
+            (PassKind::Distribute(_), Closing::Flushing(_)) => {
+                // As many more may fail now as before: a page that the member had may be on too few.
+                self.range.maps.spread();
+                self.array.background.close(Closing::Storing);
             }
-            (PassKind::Rebuild(_), Closing::Succeeding(_)) => {}
+            (PassKind::Distribute(_), Closing::Storing) => {
+                if self.range.maps.are_spread() {
+                    self.is_distributed(out);
+                    self.end_pass(kind, out);
+                }
+            }
+            (PassKind::Rebuild(_) | PassKind::Distribute(_), Closing::Succeeding(_)) => {}
             (PassKind::Resync | PassKind::Scrub { .. }, _) => self.end_pass(kind, out),
         }
     }

@@ -89,15 +89,25 @@ impl Engine {
 
     /// A job waits until a bit that was just changed is durable.
     pub(super) fn store_bit(&mut self, id: JobId, bit: Bit, change: Change, out: &mut Vec<Action>) {
-        let mut stores =
-            Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+        let mut stores = Stores::new(
+            &self.array.membership,
+            self.array.steering.busy(),
+            &mut self.array.flights,
+            &self.areas,
+            out,
+        );
         self.range.maps.store_bit(&mut self.range.jobs, id, bit, change, &mut stores);
     }
 
     /// Asks for a page to be stored as it is now; returns the version that will be, or one before it.
     pub(super) fn store_page(&mut self, kind: MapKind, index: u32, out: &mut Vec<Action>) -> u64 {
-        let mut stores =
-            Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+        let mut stores = Stores::new(
+            &self.array.membership,
+            self.array.steering.busy(),
+            &mut self.array.flights,
+            &self.areas,
+            out,
+        );
         self.range.maps.store_page(kind, index, &mut stores)
     }
 
@@ -106,8 +116,13 @@ impl Engine {
         if !self.range.maps.is_spreading() {
             return;
         }
-        let mut stores =
-            Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+        let mut stores = Stores::new(
+            &self.array.membership,
+            self.array.steering.busy(),
+            &mut self.array.flights,
+            &self.areas,
+            out,
+        );
         let misses = self.range.missed.is_used(&self.range.maps.missed.map);
         self.range.maps.store_spread_pages(misses, &mut stores);
     }
@@ -132,8 +147,13 @@ impl Engine {
             (Ok(()), Some(_)) => Taken::Early,
             (Ok(()) | Err(_), _) => Taken::No,
         };
-        let mut stores =
-            Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+        let mut stores = Stores::new(
+            &self.array.membership,
+            self.array.steering.busy(),
+            &mut self.array.flights,
+            &self.areas,
+            out,
+        );
         self.range.maps.page_done(kind, index, taken, &mut self.range.jobs, &mut stores);
     }
 

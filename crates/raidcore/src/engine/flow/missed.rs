@@ -75,8 +75,13 @@ impl Engine {
 
     /// Stores all pages of the map; those that are needed are these versions.
     fn store_missed(&mut self, out: &mut Vec<Action>) {
-        let mut stores =
-            Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+        let mut stores = Stores::new(
+            &self.array.membership,
+            self.array.steering.busy(),
+            &mut self.array.flights,
+            &self.areas,
+            out,
+        );
         for index in 0..self.range.maps.missed.map.pages() {
             let version = self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
             self.range.missed.wants(index, version);

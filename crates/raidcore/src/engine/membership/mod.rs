@@ -94,6 +94,11 @@ impl Membership {
         self.geo().members()
     }
 
+    /// How many members may fail.
+    pub(in crate::engine) fn redundancy(&self) -> usize {
+        self.geo().redundancy()
+    }
+
     // Members.
 
     pub(in crate::engine) fn state(&self, member: MemberId) -> SlotState {
