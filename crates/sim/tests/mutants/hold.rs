@@ -34,10 +34,4 @@ pub(crate) const HOLD: &[Mutant] = &[
         "dirty.retain(|_| !MUTANT);
         dirty.sort_unstable_by_key(",
     ),
-    mutant(
-        "order: what needs busy members never comes home, whatever room there is",
-        "engine/staging/reclaim.rs",
-        "if found.is_some() || haste < Haste::Now {",
-        "if MUTANT || found.is_some() || haste < Haste::Now {",
-    ),
 ];

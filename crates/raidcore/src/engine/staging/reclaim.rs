@@ -395,6 +395,9 @@ mod tests {
         assert_eq!(again.load(Ordering::Relaxed), 2, "so many blocks were held");
         let busy = Set::one(log.layout.member(Stripe(5), Role(0)));
         assert_eq!(next(&mut log, Haste::Soon, busy), Some(2), "of the others' the last");
+        let all = Set::first(log.layout.members());
+        assert_eq!(next(&mut log, Haste::Soon, all), None);
+        assert_eq!(next(&mut log, Haste::Now, all), Some(5), "busy or not");
         assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), Some(5));
         assert_eq!(next(&mut log, Haste::Oldest, Set::EMPTY), Some(2), "it is not asked");
         log.staging.begin_reclaim(Stripe(5));
