@@ -144,7 +144,8 @@ fn it_says_how_it_is_and_what_can_not_be() {
     let ready = world.start("--degraded");
     assert_eq!(ready["missing"][0]["group"], 0, "{ready:#}");
     assert_eq!(ready["missing"][1]["group"], 1, "{ready:#}");
-    world.try_evenkeel("policy set tank log").refused(&stages);
+    world.try_evenkeel("policy set tank plain/log").refused(&stages);
+    world.try_evenkeel("cache set tank log").refused(&stages);
     world.try_evenkeel("policy set tank rotate").refused(&["told when to collect"]);
     world.try_evenkeel("disk fail tank 1").refused(&["no member 1", "member 2 of group 1 is 1.2"]);
     world.try_evenkeel("disk fail tank 0.0").refused(&["member"]);
