@@ -125,13 +125,13 @@ impl Engine {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
-        for (id, member, _) in self.array.membership.slots().take(self.layout.members()) {
+        for id in self.array.membership.unsound() {
             let Some(role) = self.layout.role(stripe, id) else { continue };
             let current = self.is_current_in(id, stripe);
-            if !current || member.unreadable {
+            if !current || self.array.membership.is_unreadable(id) {
                 readable = readable.without(role);
             }
-            if !current || member.unwritable {
+            if !current || self.array.membership.is_unwritable(id) {
                 writable = writable.without(role);
             }
         }

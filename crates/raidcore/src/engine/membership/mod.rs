@@ -53,6 +53,8 @@ pub(in crate::engine) struct Membership {
     spares: Vec<Spare>,
     /// Members are being rebuilt or missing somewhere: plans have to look.
     pub(in crate::engine) impaired: bool,
+    /// The members that serve, as it was when they were looked at last.
+    sound: Set<MemberId>,
     pub(in crate::engine) recorder: Recorder,
     /// The spare that a member is being copied to.
     succession: Option<Succession>,
@@ -77,6 +79,7 @@ impl Membership {
         let mut membership = Self {
             members: members.iter().map(|&device| Member::new(device)).collect(),
             impaired: true,
+            sound: Set::EMPTY,
             recorder: Recorder::new(record.clone()),
             succession: Succession::recorded(assembled, &spares),
             spares,
@@ -107,7 +110,14 @@ impl Membership {
 
     /// Brings what is derived from the members' states up to date.
     pub(in crate::engine) fn look_at_members(&mut self) {
-        self.impaired = self.serving().len() < self.geo().members() || self.has_refusing();
+        self.sound = self.serving();
+        self.impaired = self.sound.len() < self.geo().members() || self.has_refusing();
+    }
+
+    /// The members of stripes that may not serve: what each has is to be looked at.
+    #[inline]
+    pub(in crate::engine) fn unsound(&self) -> Set<MemberId> {
+        self.geo().member_set().minus(self.sound)
     }
 
     /// The members that have all of the array's past and can be read and written.
@@ -165,6 +175,11 @@ impl Membership {
     /// Whether reads of a member fail although no other can stand in.
     pub(in crate::engine) fn is_unreadable(&self, member: MemberId) -> bool {
         self.members[member.index()].unreadable
+    }
+
+    /// Whether a member refuses writes although no other can stand in.
+    pub(in crate::engine) fn is_unwritable(&self, member: MemberId) -> bool {
+        self.members[member.index()].unwritable
     }
 
     /// Whether members don't do their work although no other can stand in.
@@ -278,6 +293,7 @@ impl Membership {
     pub(in crate::engine) fn leave(&mut self, member: MemberId) -> Option<DeviceId> {
         let m = &mut self.members[member.index()];
         (m.unreadable, m.unwritable, m.unkept, m.hangs) = (false, false, false, false);
+        self.sound = self.sound.without(member);
         let device = m.device.take()?;
         self.recorder.forget_label(device);
         Some(device)
