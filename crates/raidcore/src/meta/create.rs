@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::assemble::Assembled;
 use super::label::DeviceLabel;
-use super::layout::{Areas, SUPERBLOCKS};
+use super::layout::{Areas, SUPERBLOCKS, can_leave_out};
 use super::layout_error::LayoutError;
 use super::page::{BitMap, MapKind, PageVersions};
 use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
@@ -75,7 +75,7 @@ impl NewArray {
         if self.distributed_spare {
             incompatible |= Features::DISTRIBUTED_SPARE;
         }
-        if consistency == Consistency::Journal && geometry.parities() > 0 {
+        if consistency == Consistency::Journal && can_leave_out(&geometry) {
             incompatible |= Features::PARTIAL_ENTRIES;
         }
         if !self.staging_devices.is_empty() {

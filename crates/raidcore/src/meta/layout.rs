@@ -410,6 +410,14 @@ pub fn can_stage(geometry: &Geometry) -> bool {
     geometry.parities() > 0 && geometry.width() + 2 + geometry.data() <= 64
 }
 
+/// Whether an array of that shape can have partial entries in its journal: RAID4, 5 and 6 of at most 31
+/// members. Each parity's partial one needs a scratch buffer beside those of the members, of which a set
+/// can name 64.
+#[must_use]
+pub fn can_leave_out(geometry: &Geometry) -> bool {
+    geometry.parities() > 0 && 2 * geometry.width() < 64
+}
+
 /// Whether an array of that shape can have a distributed spare: RAID4, 5 and 6. In a mirror, all
 /// members hold the same.
 #[must_use]

@@ -39,7 +39,7 @@ pub use journal::{
 pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
 pub use layout::{
     Areas, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
-    can_distribute, can_stage, spare_copies,
+    can_distribute, can_leave_out, can_stage, spare_copies,
 };
 pub use layout_error::LayoutError;
 pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};

@@ -23,6 +23,7 @@ use core::iter;
 
 use super::image::{Image, RingOf, there};
 use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
+use super::layout::can_leave_out;
 use super::page::BitMap;
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
@@ -214,6 +215,7 @@ pub(super) fn is_possible(layout: &Layout, entry: &JournalEntry) -> bool {
     let is_partial = |out: MemberId| {
         out.index() < layout.members()
             && is_parity(out) == Some(false)
+            && can_leave_out(layout.of(stripe))
             && places.iter().all(|&(member, ..)| is_parity(member) == Some(true))
     };
     stripe.0 < layout.stripes()

@@ -87,3 +87,18 @@ fn an_older_version_of_what_is_left_out_does_not_come_back() {
     world.drain();
     world.verify();
 }
+
+/// There are no buffers for partial parity beside those of so many members.
+#[test]
+fn the_widest_arrays_have_whole_entries() {
+    for level in [Level::Raid4, Level::Raid5, Level::Raid6] {
+        for members in [31, 32] {
+            let mut world = world(1, level, members);
+            world.write_one(0);
+            let version = world.write_one(0);
+            world.cut_power();
+            world.drain();
+            assert_eq!(world.read_one(0), version, "{level:?} of {members}");
+        }
+    }
+}
