@@ -59,7 +59,7 @@ fn a_cache_is_changed_and_flushed_under_load() {
 #[test]
 fn a_cache_that_can_not_be_is_refused() {
     let mut world = World::of("--level raid5", 3, 40).started();
-    let all = "none, log, log:largest";
+    let all = "none, log, log:most";
     world.try_evenkeel("cache set tank swan").refused(&["there is no cache \"swan\"", all]);
     world.try_evenkeel("cache set tank log").refused(&["no staging log", "create --cache log"]);
     assert!(world.evenkeel("cache flush tank").contains("no staging log"));

@@ -35,7 +35,7 @@ pub const CACHES: &[Cache] = &[
         || None,
     ),
     row(
-        "log:largest",
+        "log:most",
         "as log; of the least recently written stripes the one with the most blocks comes home first",
         || Some(Box::new(Lrw::largest_of(16))),
     ),
