@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Bad, Health, Piece, Plan, Step, SubIo, beside, push_joined, scratch};
+use super::{Bad, Health, Lost, Piece, Plan, Step, SubIo, beside, push_joined, scratch};
 use crate::geometry::{Geometry, Role};
 use crate::units::{Mem, Set};
 
@@ -39,15 +39,27 @@ pub fn partial_of(geo: &Geometry, left_out: Role, parity: Role, row: u32) -> Mem
     scratch(buffer, row)
 }
 
-/// Adds to `kept` rows of a role as they are in which the plan writes others, but for bad ones. Rows that
-/// it does not read are read for it.
-pub fn keep(plan: &mut Plan, kept: &mut Vec<SubIo>, role: Role, rows: Range<u32>, bad: &[Bad]) {
+/// Adds to `kept` rows of a role as they are in which the plan writes others. Rows that it does not read
+/// are read for it.
+///
+/// # Errors
+/// If one of those rows can't be read.
+pub fn keep(
+    plan: &mut Plan,
+    kept: &mut Vec<SubIo>,
+    role: Role,
+    rows: Range<u32>,
+    bad: &[Bad],
+) -> Result<(), Lost> {
     for row in rows {
         let has = |io: &SubIo| io.role == role && is_in(row, io.row, io.blocks);
         let is_bad = bad.iter().any(|b| b.role == role && is_in(row, b.row, b.blocks));
         let is_written = plan.writes.iter().any(|io| is_in(row, io.row, io.blocks));
-        if is_bad || !is_written || plan.writes.iter().chain(&*kept).any(has) {
+        if !is_written || plan.writes.iter().chain(&*kept).any(has) {
             continue;
+        }
+        if is_bad {
+            return Err(Lost);
         }
         let io = SubIo { role, row, blocks: 1, mem: plan.scratch(role, row) };
         if !plan.reads.iter().any(has) {
@@ -55,6 +67,7 @@ pub fn keep(plan: &mut Plan, kept: &mut Vec<SubIo>, role: Role, rows: Range<u32>
         }
         push_joined(kept, io);
     }
+    Ok(())
 }
 
 fn is_in(row: u32, from: u32, blocks: u32) -> bool {

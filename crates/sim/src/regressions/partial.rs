@@ -40,6 +40,32 @@ fn a_write_of_another_chunk_counts_on_one_that_is_not_flushed() {
     crash(Level::Raid6, 5, &[(4, 1), (0, 1), (4, 1)], &[2, 0]);
 }
 
+/// A block that an entry would have to hold can't be read once: before it is left out, it is durable at
+/// home.
+#[test]
+fn a_chunk_that_is_not_flushed_and_cannot_be_read_is_not_left_out() {
+    for seed in 0..100 {
+        let mut world = world(seed, Level::Raid5, 4);
+        for lba in 0..12 {
+            world.write_one(lba);
+        }
+        world.rest();
+        let place = |world: &World, role| world.engine().layout().place(Stripe(0), Role(role));
+        for lba in [4, 0] {
+            let op = Op::Write;
+            world.begin_request(Request { tag: Tag(0), op, lba: Lba(lba), blocks: 1, fua: false });
+            world.end_all(|_| true);
+            let (member, at) = place(&world, 1);
+            world.disks[member.index()].bad.insert(at.0, 1);
+        }
+        let (lost, _) = place(&world, 2);
+        world.disks[lost.index()].gone = true;
+        world.cut_power();
+        world.drain();
+        world.verify();
+    }
+}
+
 #[test]
 fn p_and_q_may_have_different_versions_of_a_chunk_that_is_lost() {
     crash(Level::Raid6, 5, &[(4, 1)], &[1, 2]);

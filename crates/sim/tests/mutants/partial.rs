@@ -18,8 +18,19 @@ pub(crate) const PARTIAL: &[Mutant] = &[
     mutant(
         "partial: an entry holds what another leaves out in rows that it does not write",
         "plan/partial.rs",
-        "is_bad || !is_written ||",
-        "is_bad || !MUTANT && !is_written ||",
+        "if !is_written ||",
+        "if !MUTANT && !is_written ||",
+    ),
+    mutant(
+        "partial: a whole entry does not hold what can't be read",
+        "plan/partial.rs",
+        "        if is_bad {
+            return Err(Lost);",
+        "        if is_bad {
+            if MUTANT {
+                continue;
+            }
+            return Err(Lost);",
     ),
     mutant(
         "partial: a row that two writes share is not seen as shared",

@@ -61,12 +61,13 @@ impl Engine {
     }
 
     /// Decides which form the entry of a write will have that was planned. See the invariant of
-    /// [`form`](crate::engine::form).
-    pub(super) fn choose_form(&mut self, id: JobId) {
+    /// [`form`](crate::engine::form). If the entry has to hold a block that can't be read, the job waits
+    /// until earlier entries are durable at home; returns whether it need not.
+    pub(super) fn choose_form(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
         self.range.jobs[id].form = Form::Whole;
         self.range.jobs[id].kept.clear();
         if !self.range.journal.has_partial() {
-            return;
+            return true;
         }
         let stripe = self.range.jobs[id].stripe;
         // Mostly there is no entry of the stripe, and nothing more to be looked at.
@@ -81,6 +82,7 @@ impl Engine {
         let overlaps = |trace: &Trace| trace.from < write.to && write.from < trace.to;
         let unflushed = || self.range.journal.unflushed_of(stripe, holders).filter(overlaps);
         let is_alone = |role: &Role| unflushed().all(|trace| trace.sole == Some(*role));
+        let mut all_kept = Ok(());
         let form = match write.sole.filter(|_| self.may_leave_out(id)).filter(is_alone) {
             Some(role) => {
                 plan::leave_out(&mut plan, geo, role, &job.pieces);
@@ -90,7 +92,8 @@ impl Engine {
                 for trace in unflushed() {
                     let rows = trace.from.max(write.from)..trace.to.min(write.to);
                     if let Some(role) = trace.left_out.filter(|&role| readable.has(role)) {
-                        plan::keep(&mut plan, &mut kept, role, rows, &job.bad);
+                        let more = plan::keep(&mut plan, &mut kept, role, rows, &job.bad);
+                        all_kept = all_kept.and(more);
                     }
                 }
                 Form::Whole
@@ -98,6 +101,11 @@ impl Engine {
         };
         let job = &mut self.range.jobs[id];
         (job.plan, job.kept, job.form) = (plan, kept, form);
+        if all_kept.is_err() {
+            self.range.journal.starve();
+            self.wait_for_space(id, out);
+        }
+        all_kept.is_ok()
     }
 
     /// Whether a write's entry may be partial, as far as that is up to the write and the members: all are

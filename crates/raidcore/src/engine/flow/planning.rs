@@ -64,7 +64,7 @@ impl Engine {
         }
         match self.plan_home(id, (readable, writable), parity) {
             Ok(Stage::Finish) => Stage::Finish,
-            Ok(next) => self.planned(id, next),
+            Ok(next) => self.planned(id, next, out),
             Err(Lost) => {
                 self.range.jobs[id].error = Some(RequestError::Io);
                 Stage::Finish
@@ -133,10 +133,11 @@ impl Engine {
     }
 
     /// A plan may have to go through the staging log, or to take it into account.
-    fn planned(&mut self, id: JobId, next: Stage) -> Stage {
+    fn planned(&mut self, id: JobId, next: Stage, out: &mut Vec<Action>) -> Stage {
         let work = self.range.jobs[id].work;
-        if matches!(work, Work::Write | Work::Reclaim) && next == Stage::Buffers {
-            self.choose_form(id);
+        let writes = matches!(work, Work::Write | Work::Reclaim) && next == Stage::Buffers;
+        if writes && !self.choose_form(id, out) {
+            return Stage::Plan;
         }
         match work {
             Work::Write if self.is_to_be_staged(id) => Stage::Store,
