@@ -2,10 +2,11 @@
 //! miss.
 //!
 //! Invariants: a page has one store in flight. A version of it is durable when more members that are
-//! kept current have it than may still fail: a start takes the newest that it finds. Versions take turns at
-//! two places, so that what is durable is not written over. A change of a bit that no member has stored is taken back, with an error for
-//! the jobs that wait for it; since a member may have it all the same, what relies on a bit of the zero
-//! map stores its page anew first.
+//! kept current have it than may still fail: a start takes the newest that it finds. One that fails
+//! meanwhile may come back without it, as long as its failure is not on record. Versions take turns at
+//! two places, so that what is durable is not written over. A change of a bit that no member has stored
+//! is taken back, with an error for the jobs that wait for it; since a member may have it all the same,
+//! what relies on a bit of the zero map stores its page anew first.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -35,9 +36,8 @@ struct Page {
     started: u64,
     durable: u64,
     outstanding: u32,
-    stored: u32,
-    /// A member has taken it that was still being filled, which does not count.
-    early: bool,
+    /// The members that have stored what was started.
+    stored: Set<MemberId>,
     again: bool,
     /// The version that has the latest bit to be set.
     set_in: u64,
@@ -115,15 +115,6 @@ struct Spread {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bit(pub(super) MapKind, pub(super) u64);
 
-/// Whether a member has a page that was stored on it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Taken {
-    Yes,
-    /// It is still being filled, which does not count.
-    Early,
-    No,
-}
-
 /// Where pages go: the devices of an array's members.
 pub(super) struct Stores<'a> {
     membership: &'a Membership,
@@ -149,11 +140,24 @@ impl<'a> Stores<'a> {
         Set::first(self.membership.of_stripes())
     }
 
-    /// Which members get a version of a page that is not to go to all: of those that serve as many as
-    /// may fail and one more, by turns, and none that takes long if others do not.
-    fn few(&self, version: u64) -> Set<MemberId> {
+    /// How many members have to have a version: as many as may fail and one more.
+    fn enough(&self) -> usize {
+        self.membership.redundancy() + 1
+    }
+
+    /// Whether more of the members that serve have to have a version than those that have stored it. Some
+    /// may have failed since it was begun, and others have begun to serve. Without redundancy those serve,
+    /// too, that have refused it.
+    fn are_too_few(&self, stored: Set<MemberId>) -> bool {
         let serving = self.membership.serving();
-        let enough = self.membership.redundancy() + 1;
+        self.membership.redundancy() > 0
+            && stored.and(serving).len() < serving.len().min(self.enough())
+    }
+
+    /// Which members get a version of a page that is not to go to all: enough of those that serve, by
+    /// turns, and none that takes long if others do not.
+    fn few(&self, version: u64) -> Set<MemberId> {
+        let (serving, enough) = (self.membership.serving(), self.enough());
         if serving.len() <= enough {
             return self.all();
         }
@@ -275,7 +279,7 @@ impl Maps {
             // Versions take turns at two places: what is durable is not written over.
             page.started += 1;
         }
-        (page.stored, page.early) = (0, false);
+        page.stored = Set::EMPTY;
         let version = page.started;
         let few = kind == MapKind::Bitmap && page.spread_in.is_none();
         let holders = if few { stores.few(version) } else { stores.all() };
@@ -353,34 +357,24 @@ impl Maps {
         !self.is_spreading() && self.spread.pending == 0
     }
 
-    /// The store of a page on a member has ended.
+    /// The store of a page has ended: a member has taken it, or nobody has whom a start looks at.
     pub(super) fn page_done(
         &mut self,
         kind: MapKind,
         index: u32,
-        taken: Taken,
+        taken: Option<MemberId>,
         jobs: &mut Jobs,
         stores: &mut Stores<'_>,
     ) {
         self.spread.in_flight -= 1;
         let page = self.page(kind, index);
-        match taken {
-            Taken::Yes => page.stored += 1,
-            Taken::Early => page.early = true,
-            Taken::No => {}
-        }
+        page.stored = page.stored.or(taken.into_iter().collect());
         page.outstanding -= 1;
         if page.outstanding > 0 {
             return;
         }
         let (stored, version) = (page.stored, page.started);
-        let membership = stores.membership;
-        if stored == 0
-            && page.early
-            && !membership.serving().is_empty()
-            && membership.succession().is_none()
-        {
-            // Perhaps the device that took it too early, to be a member or a successor, serves now.
+        if stores.are_too_few(stored) {
             self.start_page(kind, index, stores);
             return;
         }
@@ -392,7 +386,7 @@ impl Maps {
             matches!(*wait, Wait::Page { kind: k, index: i, version: v, .. }
                 if k == kind && i == index && v <= version)
         };
-        if stored > 0 {
+        if !stored.is_empty() {
             self.map_mut(kind).stored(index, version);
             jobs.wake(over);
         } else if !again {

@@ -6,29 +6,42 @@ use super::image::Image;
 use super::page::{BitMap, MapKind, PageVersions};
 use super::problem::Warning;
 use super::record::{ArrayRecord, Consistency};
+use crate::units::MemberId;
 
-/// A map, its pages' versions, and which pages have no intact copy. Members that are not kept current
-/// are none.
+/// More versions than a page may have had that nobody has seen.
+const BEYOND: u64 = 1 << 32;
+
+/// A map, its pages' versions, and which pages are lost: they have no intact copy, or the newest may have
+/// been where it can't be read. Members that are not kept current are none.
 pub(super) fn load_map<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
     kind: MapKind,
 ) -> (BitMap, Vec<PageVersions>, Vec<u32>) {
-    let absent = members.iter().filter(|member| member.is_none()).count();
-    let enough = (record.geometry.redundancy() + 1).saturating_sub(absent).max(1);
+    let redundancy = record.geometry.redundancy();
+    // One that the distributed spare stands in for has had none, and may be gone as well as not.
+    let stood_in_for = record.stood_in_for().map(MemberId::index);
+    let is_absent =
+        |&(index, member): &(usize, &Option<_>)| member.is_none() && stood_in_for != Some(index);
+    let absent = members.iter().enumerate().filter(is_absent).count();
+    let enough = (redundancy + 1).saturating_sub(absent).max(1);
     let mut map = record.areas.map(kind, record.geometry.stripes());
     let (mut versions, mut lost) = (Vec::new(), Vec::new());
     for index in 0..map.pages() {
-        let copies = members.iter().flatten().flat_map(|image| {
-            [0, 1].map(|slot| (slot, image.block(record.areas.map_page(kind, index, slot))))
-        });
-        let pages = copies.filter_map(|(slot, block)| {
-            let page = map.decode_page(record.array, index, block.ok()?).ok()?;
+        let places = [0, 1].map(|slot| (slot, record.areas.map_page(kind, index, slot)));
+        let copies = members.iter().flatten().flat_map(|image| places.map(|place| (image, place)));
+        let pages = copies.filter_map(|(image, (slot, at))| {
+            let page = map.decode_page(record.array, index, image.block(at).ok()?).ok()?;
             (page.version % 2 == slot).then_some(page)
         });
         let pages: Vec<_> = pages.collect();
+        let is_unreadable = |image: &&&I| places.iter().any(|&(_, at)| image.block(at).is_err());
+        let unreadable = members.iter().flatten().filter(is_unreadable).count();
+        // All members have the pages of the other maps.
+        let is_on_few = kind == MapKind::Bitmap && redundancy > 0;
+        let hidden = is_on_few && unreadable > 0 && absent + unreadable > redundancy;
         match pages.iter().max_by_key(|page| page.version) {
-            Some(page) => {
+            Some(page) if !hidden => {
                 let newest = page.version;
                 let holders = pages.iter().filter(|page| page.version == newest).count();
                 // What so few have was not durable: the version before it was, in the other place.
@@ -36,8 +49,11 @@ pub(super) fn load_map<I: Image>(
                 map.load_page(index, page);
                 versions.push(PageVersions { newest, durable });
             }
-            None => {
-                versions.push(PageVersions::default());
+            newest => {
+                let known = newest.map_or(0, |page| page.version);
+                // What could not be read is older, should it be read at a later start.
+                let newest = if unreadable > 0 { known + BEYOND } else { known };
+                versions.push(PageVersions { newest, durable: newest });
                 lost.push(index);
             }
         }

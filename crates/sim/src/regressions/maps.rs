@@ -224,3 +224,25 @@ fn a_page_that_one_member_has_alone_is_on_all_when_users_are_served() {
     world.restart();
     assert_eq!(world.read_one(0), 0);
 }
+
+/// The only one that has a page is a device that is to take a member's place: a start would not look there.
+#[test]
+fn a_page_that_only_a_successor_has_does_not_count() {
+    let mut world = striped(false);
+    world.replace_a_little(1);
+    let old = world.device_of(MemberId(1)).expect("it serves");
+    world.ask(0, Op::Discard, 0, STRIPE);
+    let mut refused = 0;
+    while world.requests[0].is_some() {
+        let is_refused = |io: &Io| is_page(io) && io.device.0 <= 2;
+        if let Some(at) = world.ios.iter().position(|p| is_refused(&p.io)) {
+            let id = world.ios.remove(at).io.id;
+            refused += 1;
+            world.step(Input::IoDone { id, result: Err(IoError::Medium) });
+        } else if !world.end_first_compute() && !world.end_one(is_page) {
+            world.end_one(|_| true);
+        }
+    }
+    assert_eq!((refused, world.device_of(MemberId(1))), (3, Some(old)));
+    assert_eq!(world.last(), Err(RequestError::Io));
+}

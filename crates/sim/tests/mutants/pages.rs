@@ -85,8 +85,8 @@ pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: a mark is on as many members as may fail",
         "engine/maps.rs",
-        "let enough = self.membership.redundancy() + 1;",
-        "let enough = (self.membership.redundancy() + usize::from(!MUTANT)).max(1);",
+        "        self.membership.redundancy() + 1\n",
+        "        (self.membership.redundancy() + usize::from(!MUTANT)).max(1)\n",
     ),
     mutant(
         "pages: the spare stands in before pages are on as many members again",
@@ -109,6 +109,24 @@ pub(crate) const PAGES: &[Mutant] = &[
         "meta/load.rs",
         "if holders < enough {",
         "if !MUTANT && holders < enough {",
+    ),
+    mutant(
+        "pages: a start counts a member as failed that a spare stands in for",
+        "meta/load.rs",
+        "member.is_none() && stood_in_for != Some(index)",
+        "member.is_none() && (MUTANT || stood_in_for != Some(index))",
+    ),
+    mutant(
+        "pages: what cannot be read says nothing",
+        "meta/load.rs",
+        "let hidden = is_on_few && unreadable > 0",
+        "let hidden = !MUTANT && is_on_few && unreadable > 0",
+    ),
+    mutant(
+        "pages: too few have a mark when one of its members has failed",
+        "engine/maps.rs",
+        "serving.len().min(self.enough())",
+        "serving.len().min(if MUTANT { 1 } else { self.enough() })",
     ),
     mutant(
         "pages: the other maps are on few members",

@@ -17,9 +17,9 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a page that no member has stored counts",
         "engine/maps.rs",
-        "        if stored > 0 {
+        "        if !stored.is_empty() {
             self.map_mut(kind).stored",
-        "        if MUTANT || stored > 0 {
+        "        if MUTANT || !stored.is_empty() {
             self.map_mut(kind).stored",
     ),
     mutant(

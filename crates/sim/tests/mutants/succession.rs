@@ -97,11 +97,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
             }",
     ),
     mutant(
-        "succession: a page that the new device took before it was the member is stored by nobody",
+        "succession: a page counts that only the new device has",
         "engine/flow/intent.rs",
-        "(Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => Taken::Early,",
-        "(Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => {
-                if MUTANT { Taken::No } else { Taken::Early }
-            }",
+        "(Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => None,",
+        "(Ok(()), Some(_)) if !MUTANT && self.array.membership.is_successor(op.device) => None,",
     ),
 ];

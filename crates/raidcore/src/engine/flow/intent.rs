@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::engine::flight::Flight;
-use crate::engine::maps::{Bit, Stores, Taken};
+use crate::engine::maps::{Bit, Stores};
 use crate::engine::stage::Stage;
 use crate::engine::wait::Change;
 use crate::engine::work::Work;
@@ -137,15 +137,14 @@ impl Engine {
         let taken = match (result, op.member) {
             (Err(why), Some(member)) if self.array.membership.is_current(&op) => {
                 self.write_failed(member, why, out);
-                Taken::No
+                None
             }
             // A start after a crash does not look at a successor, nor at a member being filled.
-            (Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => Taken::Early,
+            (Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => None,
             (Ok(()), Some(member)) if self.array.membership.state(member) == SlotState::Up => {
-                Taken::Yes
+                Some(member)
             }
-            (Ok(()), Some(_)) => Taken::Early,
-            (Ok(()) | Err(_), _) => Taken::No,
+            (Ok(()) | Err(_), _) => None,
         };
         let mut stores = Stores::new(
             &self.array.membership,
