@@ -67,15 +67,20 @@ fn flush(name: &str, wait: bool, run_dir: &Path, output: Output) -> Result<ExitC
     let mut client = Client::connect(run_dir, name)?;
     let answer = client.call(&Request::CacheFlush)?;
     let bytes = answer["bytes"].as_u64().unwrap_or(0);
-    let mut left = client.status()?.staging;
-    while wait && let Some(log) = left.as_ref().filter(|log| log.flushing) {
+    let left = loop {
+        let left = client.status()?.staging;
+        let Some(log) = &left else { break left };
         if matches!(log.waits, Some(Waits::Stuck | Waits::Refused)) {
             let dirty = Size(log.dirty_bytes);
-            bail!("{dirty} can't be brought home: `evenkeel status {name}` tells why");
+            bail!(
+                "{dirty} are not at home, and some can't come: `evenkeel status {name}` tells why"
+            );
+        }
+        if !wait || !log.flushing {
+            break left;
         }
         thread::sleep(LOOK);
-        left = client.status()?.staging;
-    }
+    };
     output.result(&json!({ "done": answer, "staging": left }), || done(name, bytes, left.as_ref()));
     Ok(ExitCode::SUCCESS)
 }

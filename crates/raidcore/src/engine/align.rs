@@ -103,12 +103,13 @@ impl Alignment {
     }
 
     /// What has to be written for members to have what they have refused: what the journal has of it, in
-    /// the order in which that was written; of other stripes what is there, to see whether it is taken.
+    /// the order in which that was written; of what a replay might not write, what is there, to see whether it
+    /// is taken.
     pub(super) fn refused(&self, geo: &Layout) -> Vec<Replay> {
         let mut replays = Vec::new();
         for (&stripe, torn) in &self.torn {
-            if let Some(entry) = &torn.entry {
-                replays.push(entry.clone());
+            replays.extend(torn.entry.clone());
+            if torn.entry.as_ref().is_some_and(|entry| entry.left_out.is_none()) {
                 continue;
             }
             replays.extend(torn.refused.iter().filter_map(|&to| {

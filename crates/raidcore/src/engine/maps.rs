@@ -140,24 +140,10 @@ impl<'a> Stores<'a> {
         Set::first(self.membership.of_stripes())
     }
 
-    /// How many members have to have a version: as many as may fail and one more.
-    fn enough(&self) -> usize {
-        self.membership.redundancy() + 1
-    }
-
-    /// Whether more of the members that serve have to have a version than those that have stored it. Some
-    /// may have failed since it was begun, and others have begun to serve. Without redundancy those serve,
-    /// too, that have refused it.
-    fn are_too_few(&self, stored: Set<MemberId>) -> bool {
-        let serving = self.membership.serving();
-        self.membership.redundancy() > 0
-            && stored.and(serving).len() < serving.len().min(self.enough())
-    }
-
     /// Which members get a version of a page that is not to go to all: enough of those that serve, by
     /// turns, and none that takes long if others do not.
     fn few(&self, version: u64) -> Set<MemberId> {
-        let (serving, enough) = (self.membership.serving(), self.enough());
+        let (serving, enough) = (self.membership.serving(), self.membership.enough());
         if serving.len() <= enough {
             return self.all();
         }
@@ -374,7 +360,10 @@ impl Maps {
             return;
         }
         let (stored, version) = (page.stored, page.started);
-        if stores.are_too_few(stored) {
+        // Some may have failed since it was begun, and others have begun to serve. Without redundancy
+        // those serve, too, that have refused it.
+        let membership = stores.membership;
+        if membership.redundancy() > 0 && membership.are_too_few(stored) {
             self.start_page(kind, index, stores);
             return;
         }

@@ -205,7 +205,7 @@ pub enum HomeWaits {
     Rebuild,
     /// The members that it goes to are busy.
     Busy,
-    /// It can't be brought home.
+    /// Some of it can't be brought home.
     Stuck,
     /// The array takes no writes.
     Refused,

@@ -116,6 +116,23 @@ fn an_array_takes_writes_again_when_there_is_room_and_what_was_refused_is_in_ste
     }
 }
 
+/// Of a chunk that is lost, a partial entry has nothing to write.
+#[test]
+fn what_a_partial_entry_does_not_write_is_tried_before_writes_are_taken_again() {
+    for seed in 0..8 {
+        let whole = scenario(Level::Raid5, 4, Consistency::Journal);
+        let mut world = play(seed, Scenario { whole_entries: false, ..whole });
+        world.write_one(0);
+        world.rest();
+        world.beyond = true;
+        for role in [Role(0), Role(3)] {
+            world.fill_up(Stripe(0), role, 0);
+        }
+        world.write_one(0);
+        world.heals_when_there_is_room();
+    }
+}
+
 #[test]
 fn a_power_failure_amid_the_healing_loses_nothing() {
     for seed in 0..40 {

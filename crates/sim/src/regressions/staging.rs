@@ -1,7 +1,7 @@
 //! Faults of the staging log that take a failure at one exact moment.
 
 use det::Instant;
-use raidcore::engine::{ArrayHealth, Detour, Redirect, SteeringPolicy};
+use raidcore::engine::{ArrayHealth, Detour, HomeWaits, Redirect, SteeringPolicy};
 use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::{MemberId, Set};
 use raidlog::ONLY;
@@ -268,6 +268,34 @@ fn blocks_that_are_lost_are_told_and_others_of_their_stripe_are_read() {
     world.read_one(0);
     assert_eq!(world.last(), Err(RequestError::Io));
     assert_eq!(world.read_one(1), beside);
+}
+
+/// It is tried when that is asked for, and then given up.
+#[test]
+fn what_can_not_come_home_is_told_once_it_was_tried() {
+    let (mut world, _) = with_a_lost_block();
+    world.ask(0, Op::Write, 40, 1);
+    world.command(Command::BringHome);
+    let staging = |world: &World| world.engine().status().staging.expect("there is a log");
+    assert!(staging(&world).hurried);
+    while staging(&world).hurried {
+        world.proceed();
+    }
+    assert_eq!((staging(&world).dirty, staging(&world).waits), (2, Some(HomeWaits::Stuck)));
+}
+
+#[test]
+fn a_mark_does_not_wait_for_a_member_that_it_can_do_without() {
+    for (busy, staged) in [(1, 0), (4, 1)] {
+        let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
+        (scenario.staging, scenario.busy) = (128, 1);
+        let mut world = play(1, scenario);
+        world.write_one(0);
+        world.rest();
+        world.busy(busy);
+        world.write_one(0);
+        assert_eq!(world.dirty(), staged, "{busy}");
+    }
 }
 
 #[test]

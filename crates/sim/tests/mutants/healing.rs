@@ -4,6 +4,12 @@ use crate::mutant::{Mutant, mutant};
 
 pub(crate) const HEALING: &[Mutant] = &[
     mutant(
+        "healing: what a partial entry does not write is not tried",
+        "engine/align.rs",
+        "|entry| entry.left_out.is_none()",
+        "|entry| MUTANT || entry.left_out.is_none()",
+    ),
+    mutant(
         "after a refusal, writes are taken again before what was refused is in its place",
         "engine/flow/heal.rs",
         "            Turn::Write => self.write_refused(out),",

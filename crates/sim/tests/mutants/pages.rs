@@ -84,9 +84,9 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: a mark is on as many members as may fail",
-        "engine/maps.rs",
-        "        self.membership.redundancy() + 1\n",
-        "        (self.membership.redundancy() + usize::from(!MUTANT)).max(1)\n",
+        "engine/membership/mod.rs",
+        "        self.redundancy() + 1\n",
+        "        (self.redundancy() + usize::from(!MUTANT)).max(1)\n",
     ),
     mutant(
         "pages: the spare stands in before pages are on as many members again",
@@ -124,7 +124,7 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: too few have a mark when one of its members has failed",
-        "engine/maps.rs",
+        "engine/membership/mod.rs",
         "serving.len().min(self.enough())",
         "serving.len().min(if MUTANT { 1 } else { self.enough() })",
     ),

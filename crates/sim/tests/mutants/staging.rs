@@ -303,8 +303,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "hang: what a member took before it was one counts for nothing when the old one is given up",
         "engine/maps.rs",
-        "if stores.are_too_few(stored) {",
-        "if (!MUTANT || !stored.is_empty()) && stores.are_too_few(stored) {",
+        "&& membership.are_too_few(stored) {",
+        "&& (!MUTANT || !stored.is_empty()) && membership.are_too_few(stored) {",
     ),
     mutant(
         "what was staged last and can't be read hides what it would have replaced",

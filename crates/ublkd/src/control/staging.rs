@@ -25,7 +25,7 @@ pub enum Waits {
     Rebuild,
     /// The members that it goes to are busy.
     Busy,
-    /// It can't be brought home.
+    /// Some of it can't be brought home.
     Stuck,
     /// The array takes no writes.
     Refused,
@@ -64,8 +64,8 @@ pub struct StagingReport {
     /// For how long the oldest block has been staged that is not at home, in seconds.
     #[serde(default)]
     pub oldest_seconds: Option<f64>,
-    /// Why nothing more comes home now: `users` are served, a `rebuild` needs the members, they are `busy`,
-    /// or it is `stuck`. None if something does, or nothing is to.
+    /// Why nothing more comes home now: some is `stuck`, all is `refused`, `users` are served, a `rebuild`
+    /// needs the members, or they are `busy`. None if something does, or nothing is to.
     #[serde(default)]
     pub waits: Option<Waits>,
     /// What was staged at the last `evenkeel cache flush` is still on its way home.

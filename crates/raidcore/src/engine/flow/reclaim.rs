@@ -84,8 +84,12 @@ impl Engine {
         if !self.array.membership.takes_writes() {
             return Some(HomeWaits::Refused);
         }
+        if staging.is_stuck() {
+            return Some(HomeWaits::Stuck);
+        }
         let roomy = staging.haste(self.phase != Phase::Serving) == Haste::No;
-        self.holds_up_home().filter(|_| roomy).or_else(|| staging.waits())
+        let busy = staging.is_blocked().then_some(HomeWaits::Busy);
+        self.holds_up_home().filter(|_| roomy).or(busy)
     }
 
     /// All that was staged before an unclean stop comes home; then the log is void, and users are

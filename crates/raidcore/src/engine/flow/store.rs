@@ -77,16 +77,19 @@ impl Engine {
 
     /// The busy members that a write as it is planned would have to wait for.
     fn write_waits_for(&self, id: JobId) -> Set<MemberId> {
-        let job = &self.range.jobs[id];
-        // A region's bit goes to all members.
+        let (job, busy) = (&self.range.jobs[id], self.array.steering.busy());
+        if busy.is_empty() {
+            return busy;
+        }
+        // A region's bit goes past those that are busy if there are enough others.
         let region = self.areas.region(job.stripe);
         let marks = self.needs_mark(id) && !self.range.maps.bitmap.map.get(region);
-        if marks || self.array.steering.busy().is_empty() {
-            return self.array.steering.busy();
+        if marks && self.array.membership.are_too_few(self.array.membership.serving().minus(busy)) {
+            return busy;
         }
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
         let members: Set<_> = touched.map(|io| self.layout.member(job.stripe, io.role)).collect();
-        members.and(self.array.steering.busy())
+        members.and(busy)
     }
 
     /// What the policy is asked about.

@@ -125,6 +125,17 @@ impl Membership {
         self.able().and(self.geo().member_set())
     }
 
+    /// How many members have to have what the array must not lose: as many as may fail and one more.
+    pub(in crate::engine) fn enough(&self) -> usize {
+        self.redundancy() + 1
+    }
+
+    /// Whether more of the members that serve have to have something than those that do.
+    pub(in crate::engine) fn are_too_few(&self, have_it: Set<MemberId>) -> bool {
+        let serving = self.serving();
+        have_it.and(serving).len() < serving.len().min(self.enough())
+    }
+
     /// The members that serve, and the staging devices.
     pub(in crate::engine) fn able(&self) -> Set<MemberId> {
         let members = self.members.iter().zip(&self.recorder.record.slots).enumerate();

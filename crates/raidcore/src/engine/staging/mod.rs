@@ -303,7 +303,8 @@ impl Staging {
         self.thin_until = 0;
         self.table.clear();
         self.stripes.fill(0);
-        (self.next, self.announced, self.first_dirty, self.payload) = (1, 1, 1, 0);
+        (self.next, self.announced, self.first_dirty, self.first_open) = (1, 1, 1, 1);
+        self.payload = 0;
         self.hurry_until = 0;
         assert!(self.dirty == 0 && self.telling.is_none(), "nothing is lost with it");
     }

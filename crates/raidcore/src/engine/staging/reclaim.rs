@@ -6,7 +6,6 @@ use core::time::Duration;
 use det::Instant;
 
 use super::{Entry, Kind, Staging};
-use crate::engine::HomeWaits;
 use crate::engine::hold::{Hold, Ready};
 use crate::geometry::{Layout, Role};
 use crate::units::{Lba, MemberId, Set, Stripe};
@@ -164,10 +163,12 @@ impl Staging {
         self.put_off.retain(|&(_, waits_for)| !waits_for.and(busy).is_empty());
     }
 
-    /// All that is staged now comes home, whatever room there is and whoever is busy.
+    /// All that is staged now comes home, whatever room there is and whoever is busy; what was stuck is tried
+    /// again.
     pub(in crate::engine) fn hurry(&mut self) {
         self.hurry_until = self.next;
         self.blocked = false;
+        self.try_again();
     }
 
     /// Whether something is still to come home for that.
@@ -231,10 +232,9 @@ impl Staging {
         !self.reclaiming.is_empty()
     }
 
-    /// Why nothing can come home, though it may.
-    pub(in crate::engine) fn waits(&self) -> Option<HomeWaits> {
-        let stuck = self.is_stuck().then_some(HomeWaits::Stuck);
-        stuck.or(self.blocked.then_some(HomeWaits::Busy))
+    /// Whether nothing can come home for members that are busy.
+    pub(in crate::engine) fn is_blocked(&self) -> bool {
+        self.blocked
     }
 
     /// Whether something can't be brought home.
