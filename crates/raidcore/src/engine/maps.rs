@@ -343,7 +343,7 @@ impl Maps {
         !self.is_spreading() && self.spread.pending == 0
     }
 
-    /// The store of a page has ended: a member has taken it, or nobody has whom a start looks at.
+    /// The store of a page has ended: a member has taken it, or none that a start looks at.
     pub(super) fn page_done(
         &mut self,
         kind: MapKind,

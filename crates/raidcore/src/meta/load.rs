@@ -8,7 +8,7 @@ use super::problem::Warning;
 use super::record::{ArrayRecord, Consistency};
 use crate::units::MemberId;
 
-/// More versions than a page may have had that nobody has seen.
+/// More versions than a page may have had that are on no member that is there.
 const BEYOND: u64 = 1 << 32;
 
 /// A map, its pages' versions, and which pages are lost: they have no intact copy, or the newest may have
