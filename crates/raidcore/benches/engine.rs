@@ -30,6 +30,7 @@ fn bench(c: &mut Criterion) {
             for (kind, what) in [
                 (Kind::Read, "4 KiB read"),
                 (Kind::Write, "4 KiB write"),
+                (Kind::HotWrite, "4 KiB write in 1 MiB"),
                 (Kind::StripeWrite, "stripe write"),
             ] {
                 let mut host = NullHost::new(level, consistency);

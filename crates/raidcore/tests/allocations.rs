@@ -1,6 +1,7 @@
 //! Once its tables have been used, the engine allocates nothing for a request.
 #![allow(unsafe_code)]
 
+#[allow(dead_code, reason = "the benchmarks use the rest")]
 #[path = "../benches/null_host/mod.rs"]
 mod null_host;
 

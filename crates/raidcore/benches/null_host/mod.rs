@@ -20,6 +20,8 @@ pub(crate) const CHUNK: u32 = 16;
 const MEMBER_BLOCKS: u64 = 1 << 24;
 /// The part of the array that is used, so that regions are marked once and not for every request.
 const STRIPES_USED: u64 = 4096;
+/// As much is written over and over.
+const STRIPES_HOT: u64 = 4;
 /// Time that passes from one step to the next.
 const STEP: Duration = Duration::from_nanos(100);
 
@@ -43,6 +45,8 @@ pub(crate) enum Kind {
     Read,
     /// 4 KiB, anywhere.
     Write,
+    /// 4 KiB, anywhere in four stripes.
+    HotWrite,
     /// A whole stripe.
     StripeWrite,
     /// Everything.
@@ -140,11 +144,12 @@ impl NullHost {
         let width = self.engine.geometry().stripe_blocks();
         let (op, blocks) = match kind {
             Kind::Read => (Op::Read, 1),
-            Kind::Write => (Op::Write, 1),
+            Kind::Write | Kind::HotWrite => (Op::Write, 1),
             Kind::StripeWrite => (Op::Write, width),
             Kind::Flush => (Op::Flush, 0),
         };
-        let places = STRIPES_USED * u64::from(width / blocks.max(1));
+        let stripes = if let Kind::HotWrite = kind { STRIPES_HOT } else { STRIPES_USED };
+        let places = stripes * u64::from(width / blocks.max(1));
         let lba = Lba(self.prng.below(places) * u64::from(blocks));
         Request { tag, op, lba, blocks, fua: false }
     }

@@ -262,14 +262,16 @@ impl Journal {
         self.passed[stripe.bucket(BUCKETS)] > self.flushed
     }
 
-    /// The entries of a stripe in these members' rings that are not durable at home.
-    pub(super) fn unflushed_of(
-        &self,
+    /// The entries of a stripe in these members' rings that are not durable at home and share rows with a
+    /// write of it.
+    pub(super) fn unflushed_of<'a>(
+        &'a self,
         stripe: Stripe,
+        write: &'a Trace,
         holders: Set<MemberId>,
-    ) -> impl Iterator<Item = Trace> + '_ {
+    ) -> impl Iterator<Item = Trace> + 'a {
         let rings = holders.map(|member| &self.rings[member.index()]);
-        rings.flat_map(move |ring| ring.unflushed_of(stripe))
+        rings.flat_map(move |ring| ring.unflushed_of(stripe, write))
     }
 
     /// Whether a replay would carry out any entry, or a tail lags behind.
@@ -312,7 +314,7 @@ mod tests {
     use super::*;
 
     const HOLDERS: [MemberId; 2] = [MemberId(1), MemberId(2)];
-    const TRACE: Trace = Trace { left_out: None, sole: None, from: 0, to: 1 };
+    const TRACE: Trace = Trace::of_row(0);
 
     fn journal(blocks: u64) -> Journal {
         Journal::with_rings(Pba(100), blocks, 3, 7)
@@ -359,12 +361,15 @@ mod tests {
         let holders = HOLDERS.into_iter().collect();
         let entry = write(&mut journal, 4).expect("there is room");
         write(&mut journal, 5).expect("there is room");
-        assert!(journal.unflushed_of(Stripe(4), holders).eq([TRACE, TRACE]), "one of each ring");
-        assert_eq!(journal.unflushed_of(Stripe(6), holders).count(), 0);
+        let unflushed = |journal: &Journal, stripe: u64, row: u32| {
+            journal.unflushed_of(Stripe(stripe), &Trace::of_row(row), holders).count()
+        };
+        assert_eq!(unflushed(&journal, 4, 0), 2, "one of each ring");
+        assert_eq!((unflushed(&journal, 4, 1), unflushed(&journal, 6, 0)), (0, 0));
         journal.entry_at_home(entry, holders);
-        assert_eq!(journal.unflushed_of(Stripe(4), holders).count(), 2);
+        assert_eq!(unflushed(&journal, 4, 0), 2);
         journal.flushed(journal.mark());
-        assert_eq!(journal.unflushed_of(Stripe(4), holders).count(), 0);
+        assert_eq!(unflushed(&journal, 4, 0), 0);
         assert!(journal.would_replay(Stripe(4)), "no tail tells");
     }
 

@@ -9,18 +9,23 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::iter;
 
-use super::form::Trace;
+use super::form::{Span, Trace};
 use super::ring::{self, Ring};
 use crate::units::Stripe;
 
 const BUCKETS: usize = 1024;
 
+/// More than there are ever.
+const NONE: u64 = u64::MAX;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct JournalRing {
     ring: Ring<Entry>,
-    /// The number of the latest entry, by a hash of its stripe.
+    /// How many came before the latest entry, by a hash of its stripe and its rows' span.
     latest: Vec<u64>,
+    /// How many entries there are with spans of each size.
+    sizes: [u32; Span::SIZES],
     /// The record of the tail that is under way.
     telling: Option<u64>,
 }
@@ -31,7 +36,7 @@ struct Entry {
     at: u64,
     /// The stripe that is written, and what of it; none for a record of the tail.
     write: Option<(Stripe, Trace)>,
-    /// The number of the entry before it whose stripe has the same hash.
+    /// How many came before the one before it that has the same hash.
     before: u64,
     /// The tail that it tells.
     tail: u64,
@@ -44,9 +49,21 @@ struct Entry {
     retired: bool,
 }
 
+/// The bucket of a stripe's entries whose rows have a span.
+fn bucket(stripe: Stripe, span: Span) -> usize {
+    Stripe(stripe.0.wrapping_mul(Span::COUNT) + span.number()).bucket(BUCKETS)
+}
+
 impl Entry {
     fn stripe(&self) -> Option<Stripe> {
         self.write.map(|(stripe, _)| stripe)
+    }
+
+    /// It is no more among the entries, of each size of span so many; returns its stripe.
+    fn leave(self, sizes: &mut [u32; Span::SIZES]) -> Option<Stripe> {
+        let (stripe, trace) = self.write?;
+        sizes[trace.span().size()] -= 1;
+        Some(stripe)
     }
 }
 
@@ -67,8 +84,9 @@ impl ring::Entry for Entry {
 impl JournalRing {
     /// An empty ring of so many blocks, with memory for as many entries as they can hold.
     pub(super) fn with_room(blocks: u64) -> Self {
-        let latest = vec![0; if blocks > 0 { BUCKETS } else { 0 }];
-        Self { ring: Ring::with_room(blocks), latest, telling: None }
+        let latest = vec![NONE; if blocks > 0 { BUCKETS } else { 0 }];
+        let sizes = [0; Span::SIZES];
+        Self { ring: Ring::with_room(blocks), latest, sizes, telling: None }
     }
 
     /// Whether so many blocks are free.
@@ -86,22 +104,22 @@ impl JournalRing {
         self.ring.find(number).map(|entry| (entry.at, entry.tail))
     }
 
-    /// The entries of a stripe, the latest first.
-    fn of(&self, stripe: Stripe) -> impl Iterator<Item = &Entry> {
-        let latest =
-            self.latest.get(stripe.bucket(BUCKETS)).and_then(|&number| self.ring.find(number));
-        let entries = iter::successors(latest, |entry| self.ring.find(entry.before));
+    /// The entries of a stripe that change rows of a span, the latest first, and perhaps others of its.
+    fn of(&self, stripe: Stripe, span: Span) -> impl Iterator<Item = &Entry> {
+        let some = self.sizes[span.size()] > 0;
+        let latest = some.then(|| self.ring.after(self.latest[bucket(stripe, span)])).flatten();
+        let entries = iter::successors(latest, |entry| self.ring.after(entry.before));
         entries.filter(move |entry| entry.stripe() == Some(stripe))
     }
 
     /// Whether a replay would carry out an entry of a stripe.
     pub(super) fn would_replay(&self, stripe: Stripe) -> bool {
-        self.of(stripe).next().is_some()
+        Span::all().any(|span| self.of(stripe, span).next().is_some())
     }
 
     /// The same of an entry whose blocks were not brought home.
     pub(super) fn would_change(&self, stripe: Stripe) -> bool {
-        self.of(stripe).any(|entry| entry.home.is_none())
+        Span::all().any(|span| self.of(stripe, span).any(|entry| entry.home.is_none()))
     }
 
     /// The stripes of its entries that are not retired.
@@ -110,10 +128,16 @@ impl JournalRing {
         entries.filter(|entry| !entry.retired).filter_map(Entry::stripe)
     }
 
-    /// What its entries of a stripe have changed that are not retired. Those come home one after the other.
-    pub(super) fn unflushed_of(&self, stripe: Stripe) -> impl Iterator<Item = Trace> + '_ {
-        let entries = self.of(stripe).take_while(|entry| !entry.retired);
-        entries.filter_map(|entry| entry.write.map(|(_, trace)| trace))
+    /// What its entries of a stripe have changed that are not retired and share rows with a trace. Those come
+    /// home one after the other.
+    pub(super) fn unflushed_of<'a>(
+        &'a self,
+        stripe: Stripe,
+        write: &'a Trace,
+    ) -> impl Iterator<Item = Trace> + 'a {
+        let of = move |span| self.of(stripe, span).take_while(|entry| !entry.retired);
+        let traces = write.near().flat_map(of).filter_map(|entry| entry.write);
+        traces.map(|(_, trace)| trace).filter(|trace| trace.overlaps(write))
     }
 
     /// Whether all entries before this one are retired.
@@ -141,12 +165,14 @@ impl JournalRing {
     ) -> bool {
         let (tail, retired) = (self.tail_now(number), write.is_none());
         let (stores, refused, home) = (0, false, None);
-        let bucket = write.map(|(stripe, _)| stripe.bucket(BUCKETS));
-        let before = bucket.map_or(0, |bucket| self.latest[bucket]);
+        let place = write.map(|(stripe, trace)| (bucket(stripe, trace.span()), trace.span()));
+        let before = place.map_or(NONE, |(bucket, _)| self.latest[bucket]);
+        let count = self.ring.count();
         let entry = |at| Entry { number, at, write, before, tail, stores, refused, home, retired };
         let fits = self.ring.append(blocks, free, entry).is_some();
-        if let (Some(bucket), true) = (bucket, fits) {
-            self.latest[bucket] = number;
+        if let (Some((bucket, span)), true) = (place, fits) {
+            self.latest[bucket] = count;
+            self.sizes[span.size()] += 1;
         }
         fits
     }
@@ -178,7 +204,7 @@ impl JournalRing {
         }
         let tail = entry.tail;
         self.telling.take_if(|record| *record == number);
-        self.ring.free_before(tail, |entry| freed(entry.stripe()));
+        self.ring.free_before(tail, |entry| freed(entry.leave(&mut self.sizes)));
     }
 
     /// The member has not taken an entry or a record of the tail. The latter's place is free if nothing
@@ -216,7 +242,7 @@ impl JournalRing {
     /// It has nothing from before this entry; `freed` is told of what goes.
     pub(super) fn drop_before(&mut self, first: u64, mut freed: impl FnMut(Option<Stripe>)) {
         while let Some(entry) = self.ring.pop_if(|entry| entry.number < first) {
-            freed(entry.stripe());
+            freed(entry.leave(&mut self.sizes));
         }
         self.telling.take_if(|record| *record < first);
     }
@@ -234,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    const TRACE: Trace = Trace { left_out: None, sole: None, from: 0, to: 1 };
+    const TRACE: Trace = Trace::of_row(0);
 
     /// A ring with entries 1 to `last` of two blocks each, all durable, of stripes of the same number.
     fn ring(blocks: u64, last: u64) -> JournalRing {

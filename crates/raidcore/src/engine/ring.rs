@@ -52,12 +52,14 @@ pub(super) struct Ring<E> {
     tail: u64,
     /// Oldest first.
     entries: VecDeque<E>,
+    /// How many came before them.
+    gone: u64,
 }
 
 impl<E: Entry> Ring<E> {
     /// An empty one of so many blocks.
     pub(super) fn new(len: u64) -> Self {
-        Self { len, head: 0, tail: 0, entries: VecDeque::new() }
+        Self { len, head: 0, tail: 0, entries: VecDeque::new(), gone: 0 }
     }
 
     /// The same, with memory for as many entries as they can hold.
@@ -67,6 +69,7 @@ impl<E: Entry> Ring<E> {
 
     /// It has no entries any more, and begins anew.
     pub(super) fn clear(&mut self) {
+        self.gone += self.entries.len() as u64;
         self.entries.clear();
         (self.head, self.tail) = (0, 0);
     }
@@ -84,6 +87,16 @@ impl<E: Entry> Ring<E> {
     /// The same. None is moved: each stays where it lies.
     pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut E> {
         self.entries.iter_mut()
+    }
+
+    /// How many entries there have been: by that the next one is found at once.
+    pub(super) fn count(&self) -> u64 {
+        self.gone + self.entries.len() as u64
+    }
+
+    /// The entry before which there have been so many.
+    pub(super) fn after(&self, count: u64) -> Option<&E> {
+        self.entries.get(usize::try_from(count.checked_sub(self.gone)?).ok()?)
     }
 
     /// An entry by its number.
@@ -165,7 +178,9 @@ impl<E: Entry> Ring<E> {
 
     /// The oldest entry's room is free, if it may be.
     pub(super) fn pop_if(&mut self, may: impl FnOnce(&E) -> bool) -> Option<E> {
-        self.entries.front().is_some_and(may).then(|| self.entries.pop_front()).flatten()
+        let oldest = self.entries.front().is_some_and(may).then(|| self.entries.pop_front());
+        self.gone += u64::from(oldest.is_some());
+        oldest.flatten()
     }
 
     /// The latest entry's room is free, as if it had never been there.

@@ -36,6 +36,8 @@ fn crash(level: Level, members: usize, unflushed: &[(u64, u32)], lost: &[u8]) {
 #[test]
 fn a_write_of_another_chunk_counts_on_one_that_is_not_flushed() {
     crash(Level::Raid5, 4, &[(4, 1), (0, 1)], &[2]);
+    crash(Level::Raid5, 4, &[(4, 2), (0, 1)], &[2]);
+    crash(Level::Raid5, 4, &[(5, 1), (0, 2)], &[2]);
     crash(Level::Raid6, 5, &[(4, 1), (0, 1)], &[2, 1]);
     crash(Level::Raid6, 5, &[(4, 1), (0, 1), (4, 1)], &[2, 0]);
 }

@@ -34,9 +34,16 @@ pub(crate) const PARTIAL: &[Mutant] = &[
     ),
     mutant(
         "partial: a row that two writes share is not seen as shared",
-        "engine/flow/journal.rs",
-        "trace.from < write.to && write.from < trace.to",
-        "trace.from < write.to && write.from + u32::from(MUTANT) < trace.to",
+        "engine/form.rs",
+        "self.from < other.to && other.from < self.to",
+        "self.from < other.to && other.from + u32::from(MUTANT) < self.to",
+    ),
+    mutant(
+        "partial: only what has the same span is near",
+        "engine/form.rs",
+        "let levels = 0..=PARTS.ilog2();",
+        "let level = u32::BITS - (first ^ last).leading_zeros();
+        let levels = if MUTANT { level..=level } else { 0..=PARTS.ilog2() };",
     ),
     mutant(
         "partial: two chunks are written, and one is left out",

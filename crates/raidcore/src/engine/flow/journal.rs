@@ -79,8 +79,7 @@ impl Engine {
         let mut kept = mem::take(&mut self.range.jobs[id].kept);
         let (job, geo) = (&self.range.jobs[id], self.layout.of(stripe));
         let write = Trace::new(Form::Whole, geo, &plan.writes);
-        let overlaps = |trace: &Trace| trace.from < write.to && write.from < trace.to;
-        let unflushed = || self.range.journal.unflushed_of(stripe, holders).filter(overlaps);
+        let unflushed = || self.range.journal.unflushed_of(stripe, &write, holders);
         let is_alone = |role: &Role| unflushed().all(|trace| trace.sole == Some(*role));
         let mut all_kept = Ok(());
         let form = match write.sole.filter(|_| self.may_leave_out(id)).filter(is_alone) {
