@@ -90,7 +90,7 @@ slept() {
     echo "$sum"
 }
 
-# measure RW BS DEPTH COUNT: so many I/Os of `disk` by fio.
+# measure RW BS DEPTH COUNT OPTIONS...: so many I/Os of `disk` by fio.
 measure() {
     local rw=$1 bs=$2 depth=$3 count=$4 said fields ms at=8
     local kib=${bs%[kM]}
@@ -99,7 +99,7 @@ measure() {
         --filename="$disk" --ioengine=io_uring --direct=1 --rw="$rw" --bs="$bs" \
         --iodepth="$depth" --io_size=$((count * kib))k --norandommap --randseed=1 --gtod_reduce=1 \
         --exec_prerun='cat /proc/timer_list' \
-        --exec_postrun='cat /proc/timer_list' >fio 2>&1) || fail "$(</run/fio)"
+        --exec_postrun='cat /proc/timer_list' "${@:5}" >fio 2>&1) || fail "$(</run/fio)"
     said=$(grep '^3;' /run/fio) || fail "$(</run/fio)"
     IFS=';' read -ra fields <<<"$said"
     [[ $rw != *write ]] || at=49
@@ -121,6 +121,12 @@ rows=(
     "random reads 4K, depth 16:randread 4k 16 4000"
     "random writes 4K, depth 1:randwrite 4k 1 1500"
     "random writes 4K, depth 16:randwrite 4k 16 3000"
+    "random writes 4K, depth 64:randwrite 4k 64 3000"
+    "random writes 4K within 1M, depth 1:randwrite 4k 1 1500 --size=1M"
+    "random writes 4K within 1M, depth 16:randwrite 4k 16 3000 --size=1M"
+    "random writes 4K within 8M, depth 16:randwrite 4k 16 3000 --size=8M"
+    "random writes 4K, a flush after 32, depth 1:randwrite 4k 1 1500 --fsync=32"
+    "random writes 4K, a flush after 32, depth 16:randwrite 4k 16 3000 --fsync=32"
 )
 
 # By target and row.
@@ -134,7 +140,7 @@ measured() {
         read -ra work <<<"${row#*:}"
         measure "${work[@]}"
         found[$target, ${row%:*}]="$iops $instructions"
-        printf '%-28s %-30s %8s IOPS %9s instructions\n' \
+        printf '%-28s %-44s %8s IOPS %9s instructions\n' \
             "$target" "${row%:*}" "$iops" "$instructions"
     done
 }

@@ -217,14 +217,18 @@ pub(crate) fn staged(log: &StagingReport) -> String {
         Waits::Users => ", as there is room and users are served",
         Waits::Rebuild => ", as there is room and a rebuild needs the members",
         Waits::Busy => ", as the members are busy",
-        Waits::Stuck => ", as it can't be brought home",
+        Waits::Stuck => ", and some can't be brought home",
         Waits::Refused => ", as the array takes no writes",
     });
     let cache = match &*log.cache {
         "" | "none" => String::new(),
         cache => format!("cache {cache}; "),
     };
+    let takes = log.home_seconds.filter(|_| log.dirty_bytes > 0);
+    let takes =
+        takes.map(|takes| format!(", about {} to bring home", duration(takes.ceil() as u64)));
     let (age, waits) = (age.unwrap_or_default(), waits.unwrap_or_default());
+    let takes = takes.unwrap_or_default();
     let again = match log.again_bytes * 100 / log.written_bytes.max(1) {
         0 => String::new(),
         percent => format!(", {percent}% over what was staged already"),
@@ -234,7 +238,7 @@ pub(crate) fn staged(log: &StagingReport) -> String {
         (copies, reads) => format!("{copies} copied, {reads} reads served from copies; "),
     };
     format!(
-        "{cache}{dirty}{age}{waits}; {} of {} in use; {writes} writes ({}) staged{again}, {} brought \
+        "{cache}{dirty}{age}{waits}{takes}; {} of {} in use; {writes} writes ({}) staged{again}, {} brought \
          home, {full} found no room; {copies}the table takes {}",
         Size(log.used_bytes),
         Size(log.capacity_bytes),
@@ -372,6 +376,7 @@ mod tests {
             draining: false,
             cache: "none".to_owned(),
             oldest_seconds: None,
+            home_seconds: None,
             waits: None,
             flushing: false,
             again_bytes: 0,
@@ -397,13 +402,14 @@ mod tests {
         let waits = StagingReport {
             cache: "log".to_owned(),
             oldest_seconds: Some(75.9),
+            home_seconds: Some(2.1),
             waits: Some(Waits::Users),
             again_bytes: 30 * mib,
             ..log.clone()
         };
         let text = staged(&waits);
         let begin = "cache log; 12 MiB not at home yet, the oldest for 1 min 15 s, as there is room and \
-                     users are served; ";
+                     users are served, about 3 s to bring home; ";
         assert!(text.starts_with(begin), "{text}");
         assert!(text.contains("(40 MiB) staged, 75% over what was staged already, "), "{text}");
         let copies = StagingReport { dirty_bytes: 0, copied_bytes: mib, copy_reads: 7, ..log };

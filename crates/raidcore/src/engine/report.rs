@@ -182,6 +182,9 @@ pub struct StagingStatus {
     pub staged: u64,
     /// For how long the oldest block has been staged that is not at home.
     pub oldest: Option<Duration>,
+    /// How long it takes until all is at home, as fast as it went of late when some was on its way. None if
+    /// nothing has come home yet.
+    pub takes: Option<Duration>,
     /// Why nothing more comes home now; none if it does, or nothing is to.
     pub waits: Option<HomeWaits>,
     /// What was staged when it was last ordered home is still on its way.

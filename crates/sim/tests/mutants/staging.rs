@@ -124,8 +124,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: what could not be brought home counts as if",
         "engine/flow/reclaim.rs",
-        "if job.error.is_some() {\n            self.range.staging.reclaim_failed",
-        "if !MUTANT && job.error.is_some() {\n            self.range.staging.reclaim_failed",
+        "let blocks = if job.error.is_some() {",
+        "let blocks = if !MUTANT && job.error.is_some() {",
     ),
     mutant(
         "staged: what was void at a start is found again",

@@ -64,6 +64,9 @@ pub struct StagingReport {
     /// For how long the oldest block has been staged that is not at home, in seconds.
     #[serde(default)]
     pub oldest_seconds: Option<f64>,
+    /// How long all takes to come home, in seconds, as fast as it went of late when some was on its way.
+    #[serde(default)]
+    pub home_seconds: Option<f64>,
     /// Why nothing more comes home now: some is `stuck`, all is `refused`, `users` are served, a `rebuild`
     /// needs the members, or they are `busy`. None if something does, or nothing is to.
     #[serde(default)]
@@ -114,6 +117,7 @@ impl StagingReport {
             draining: !stages && staging.dirty > 0,
             cache: scheme.map_or(CACHES[0], |scheme| scheme.cache()).name.to_owned(),
             oldest_seconds: staging.oldest.map(|age| age.as_secs_f64()),
+            home_seconds: staging.takes.map(|takes| takes.as_secs_f64()),
             waits: staging.waits.map(Waits::from),
             flushing: staging.hurried,
             again_bytes: bytes(counters.staged_again),
@@ -173,6 +177,7 @@ mod tests {
             draining: false,
             cache: "none".to_owned(),
             oldest_seconds: None,
+            home_seconds: None,
             waits: None,
             flushing: false,
             again_bytes: 0,

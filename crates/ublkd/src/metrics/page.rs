@@ -115,6 +115,13 @@ fn staged(text: &mut Text, name: (&'static str, &str), status: &Status) {
             "For how long the oldest block has been staged that is not at home.",
         )
         .sample(&[name], age);
+        if let Some(takes) = staging.takes {
+            text.gauge(
+                "evenkeel_staged_home_seconds",
+                "How long all that is staged takes to come home, as fast as it went of late.",
+            )
+            .sample(&[name], takes.as_secs_f64());
+        }
     }
 }
 

@@ -46,6 +46,7 @@ impl Engine {
             let Some(stripe) = next else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
             self.range.staging.begin_reclaim(stripe);
+            self.range.staging.pace.begin(self.now);
             self.start_job(job);
         }
         // Before a failure is on record no flush counts, and no tail.
@@ -187,12 +188,15 @@ impl Engine {
     pub(super) fn reclaimed(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
         let geo = self.layout.of(job.stripe);
-        if job.error.is_some() {
-            self.range.staging.reclaim_failed(job.stripe);
-            return;
-        }
-        let lbas = |piece: &Piece| geo.lbas(job.stripe, piece.role, piece.row, piece.blocks);
-        let lbas = job.pieces.iter().flat_map(lbas);
-        self.array.counters.reclaimed_blocks += self.range.staging.reclaimed(job.stripe, lbas);
+        let staging = &mut self.range.staging;
+        let blocks = if job.error.is_some() {
+            staging.reclaim_failed(job.stripe);
+            0
+        } else {
+            let lbas = |piece: &Piece| geo.lbas(job.stripe, piece.role, piece.row, piece.blocks);
+            staging.reclaimed(job.stripe, job.pieces.iter().flat_map(lbas))
+        };
+        staging.pace.came(self.now, blocks, staging.is_reclaiming());
+        self.array.counters.reclaimed_blocks += blocks;
     }
 }

@@ -31,6 +31,7 @@
 
 mod entry;
 mod holders;
+mod pace;
 mod reading;
 mod reclaim;
 mod room;
@@ -52,6 +53,7 @@ use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 
 use entry::{Entry, Kind};
 pub(super) use entry::{Logged, Run};
+use pace::Pace;
 pub(super) use reclaim::Haste;
 pub(super) use room::Size;
 
@@ -116,6 +118,8 @@ pub(super) struct Staging {
     hurry_until: u64,
     /// Stripes that are being reclaimed.
     reclaiming: Vec<Stripe>,
+    /// How fast that goes.
+    pub(in crate::engine) pace: Pace,
     /// Those of which a part could not be brought home.
     stuck: Vec<Stripe>,
     /// Blocks that none of those that hold them could read, each with its entry's number; some were
@@ -183,6 +187,7 @@ impl Staging {
             hold: None,
             put_off: Vec::new(),
             hurry_until: 0,
+            pace: Pace::default(),
             reclaiming: Vec::new(),
             stuck: Vec::new(),
             unreadable: BTreeSet::new(),
