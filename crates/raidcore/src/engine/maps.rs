@@ -36,6 +36,8 @@ struct Page {
     started: u64,
     durable: u64,
     outstanding: u32,
+    /// The members on which what was started is being stored.
+    under_way: Set<MemberId>,
     /// The members that have stored what was started.
     stored: Set<MemberId>,
     again: bool,
@@ -43,6 +45,13 @@ struct Page {
     set_in: u64,
     /// The version that is to be on all members, if it may not be yet.
     spread_in: Option<u64>,
+}
+
+impl Page {
+    /// Whether it goes to as many members as have to have it, and not to all.
+    fn is_for_few(&self, kind: MapKind) -> bool {
+        kind == MapKind::Bitmap && self.spread_in.is_none()
+    }
 }
 
 impl MapStore {
@@ -225,6 +234,26 @@ impl Maps {
         }
     }
 
+    /// For which of the busy members a job would wait that sets a bit, until that is durable.
+    pub(super) fn set_waits_for(
+        &self,
+        Bit(kind, bit): Bit,
+        membership: &Membership,
+        busy: Set<MemberId>,
+    ) -> Set<MemberId> {
+        let store = self.map(kind);
+        let (_, page) = store.page_of(bit);
+        let is_set = store.map.get(bit);
+        if is_set && page.set_in <= page.durable {
+            return Set::EMPTY;
+        }
+        let begins = !is_set || page.set_in > page.started;
+        let passes_by =
+            page.is_for_few(kind) && !membership.are_too_few(membership.serving().minus(busy));
+        let under_way = page.under_way.and(busy);
+        if begins && !passes_by { busy } else { under_way }
+    }
+
     /// A job waits until a bit is durable that others have set, if it is not.
     pub(super) fn wait_for(&self, jobs: &mut Jobs, id: JobId, Bit(kind, bit): Bit) -> bool {
         let (index, page) = self.map(kind).page_of(bit);
@@ -267,8 +296,7 @@ impl Maps {
         }
         page.stored = Set::EMPTY;
         let version = page.started;
-        let few = kind == MapKind::Bitmap && page.spread_in.is_none();
-        let holders = if few { stores.few(version) } else { stores.all() };
+        let holders = if page.is_for_few(kind) { stores.few(version) } else { stores.all() };
         let Stores { membership, flights, areas, out, .. } = stores;
         let at = areas.map_page(kind, index, version);
         let what = match kind {
@@ -284,7 +312,8 @@ impl Maps {
                 flights.issue(flight, IoOp::Store(what), at, 1, out);
             }
         }
-        self.page(kind, index).outstanding += begun;
+        let page = self.page(kind, index);
+        (page.outstanding, page.under_way) = (page.outstanding + begun, holders);
         self.spread.in_flight += begun;
         self.begun += u64::from(begun);
         version
@@ -343,18 +372,21 @@ impl Maps {
         !self.is_spreading() && self.spread.pending == 0
     }
 
-    /// The store of a page has ended: a member has taken it, or none that a start looks at.
+    /// The store of a page on a member has ended. It is `taken` if a start would look at it there.
     pub(super) fn page_done(
         &mut self,
         kind: MapKind,
         index: u32,
-        taken: Option<MemberId>,
+        (member, taken): (MemberId, bool),
         jobs: &mut Jobs,
         stores: &mut Stores<'_>,
     ) {
         self.spread.in_flight -= 1;
         let page = self.page(kind, index);
-        page.stored = page.stored.or(taken.into_iter().collect());
+        if taken {
+            page.stored = page.stored.with(member);
+        }
+        page.under_way = page.under_way.without(member);
         page.outstanding -= 1;
         if page.outstanding > 0 {
             return;

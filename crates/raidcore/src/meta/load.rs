@@ -37,8 +37,9 @@ pub(super) fn load_map<I: Image>(
         let pages: Vec<_> = pages.collect();
         let is_unreadable = |image: &&&I| places.iter().any(|&(_, at)| image.block(at).is_err());
         let unreadable = members.iter().flatten().filter(is_unreadable).count();
-        // All members have the pages of the other maps.
-        let is_on_few = kind == MapKind::Bitmap && redundancy > 0;
+        // All members have the pages of the other maps. After a clean stop those regions are marked that a
+        // start had found to be, and that is on all members since.
+        let is_on_few = kind == MapKind::Bitmap && redundancy > 0 && !record.clean;
         let hidden = is_on_few && unreadable > 0 && absent + unreadable > redundancy;
         match pages.iter().max_by_key(|page| page.version) {
             Some(page) if !hidden => {

@@ -68,6 +68,12 @@ fn marks_that_cannot_be_read_count_as_set() {
     world.disks[unreadable].bad.clear();
     world.disks[lost].bad.insert(marks[0].at.0, FOR_GOOD);
     assert_eq!(world.start_without(&[]), Ok(()));
+    // A clean stop leaves none.
+    world.drain();
+    world.command(Command::Stop);
+    world.end_all(|_| true);
+    world.disks[unreadable].bad.insert(marks[1].at.0, FOR_GOOD);
+    assert_eq!(world.start_without(&[lost]), Ok(()));
 }
 
 /// A member fails that was to have a mark. Before that is on record, the other one that has the mark is

@@ -298,6 +298,41 @@ fn a_mark_does_not_wait_for_a_member_that_it_can_do_without() {
     }
 }
 
+/// A mark is being stored on a member that becomes busy: writes that need the same page are staged, and
+/// end without it.
+#[test]
+fn a_write_does_not_wait_for_a_mark_that_is_under_way_on_a_busy_member() {
+    let is_mark = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
+    for lba in (96..400).step_by(4) {
+        let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
+        (scenario.staging, scenario.busy) = (128, 1);
+        let mut world = play(1, scenario);
+        world.ask(0, Op::Write, 0, 1);
+        world.end_all(|io| !is_mark(io));
+        let mark = world.ios.iter().map(|p| p.io).find(is_mark).expect("a mark is being stored");
+        world.busy(mark.device.0 as usize);
+        world.ask(1, Op::Write, lba, 1);
+        world.end_all(|io| io.id != mark.id);
+        assert!(world.requests[1].is_none(), "block {lba}");
+    }
+}
+
+/// What a member misses that may return is noted on all others before a write goes home.
+#[test]
+fn a_write_does_not_wait_for_a_busy_member_to_note_what_another_one_misses() {
+    for lba in (0..400).step_by(4) {
+        let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
+        (scenario.staging, scenario.busy) = (128, 1);
+        let mut world = play(1, scenario);
+        world.command(Command::Fail(MemberId(3)));
+        world.drain();
+        world.busy(1);
+        world.ask(0, Op::Write, lba, 1);
+        world.end_all(|io| io.device != DeviceId(1));
+        assert!(world.requests[0].is_none(), "block {lba}");
+    }
+}
+
 #[test]
 fn holders_that_lack_different_blocks_have_all_of_them_together() {
     let mut world = staging_world(1);

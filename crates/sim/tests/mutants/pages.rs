@@ -101,8 +101,8 @@ pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: few members have those that are spread",
         "engine/maps.rs",
-        "kind == MapKind::Bitmap && page.spread_in.is_none()",
-        "kind == MapKind::Bitmap && (MUTANT || page.spread_in.is_none())",
+        "&& self.spread_in.is_none()",
+        "&& (MUTANT || self.spread_in.is_none())",
     ),
     mutant(
         "pages: a start writes over what was durable before the newest",
@@ -131,7 +131,27 @@ pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: the other maps are on few members",
         "engine/maps.rs",
-        "let few = kind == MapKind::Bitmap &&",
-        "let few = (MUTANT || kind == MapKind::Bitmap) &&",
+        "-> bool {
+        kind == MapKind::Bitmap",
+        "-> bool {
+        (MUTANT || kind == MapKind::Bitmap)",
+    ),
+    mutant(
+        "pages: a mark under way on a busy member keeps no write waiting",
+        "engine/maps.rs",
+        "let under_way = page.under_way.and(busy);",
+        "let under_way = if MUTANT { Set::EMPTY } else { page.under_way.and(busy) };",
+    ),
+    mutant(
+        "pages: what cannot be read after a clean stop is lost",
+        "meta/load.rs",
+        "redundancy > 0 && !record.clean;",
+        "redundancy > 0 && (MUTANT || !record.clean);",
+    ),
+    mutant(
+        "pages: what members miss is noted on no busy member",
+        "engine/flow/store.rs",
+        "if self.notes_missed() {",
+        "if !MUTANT && self.notes_missed() {",
     ),
 ];

@@ -63,8 +63,8 @@ pub(crate) const REGIONS: &[Mutant] = &[
     mutant(
         "a page that only a member being filled has counts",
         "engine/flow/intent.rs",
-        "if self.array.membership.state(member) == SlotState::Up => {",
-        "if MUTANT || self.array.membership.state(member) == SlotState::Up => {",
+        "membership.state(member) == SlotState::Up;",
+        "(MUTANT || membership.state(member) == SlotState::Up);",
     ),
     mutant(
         "regions: a second writer does not wait for a bit in flight",

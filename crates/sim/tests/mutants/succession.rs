@@ -99,7 +99,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: a page counts that only the new device has",
         "engine/flow/intent.rs",
-        "(Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => None,",
-        "(Ok(()), Some(_)) if !MUTANT && self.array.membership.is_successor(op.device) => None,",
+        "!membership.is_successor(op.device) &&",
+        "(MUTANT || !membership.is_successor(op.device)) &&",
     ),
 ];

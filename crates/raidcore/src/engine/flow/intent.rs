@@ -134,18 +134,15 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        let taken = match (result, op.member) {
-            (Err(why), Some(member)) if self.array.membership.is_current(&op) => {
-                self.write_failed(member, why, out);
-                None
-            }
-            // A start after a crash does not look at a successor, nor at a member being filled.
-            (Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => None,
-            (Ok(()), Some(member)) if self.array.membership.state(member) == SlotState::Up => {
-                Some(member)
-            }
-            (Ok(()) | Err(_), _) => None,
-        };
+        let Some(member) = op.member else { return };
+        let membership = &self.array.membership;
+        // A start after a crash does not look at a successor, nor at a member being filled.
+        let is_looked_at =
+            !membership.is_successor(op.device) && membership.state(member) == SlotState::Up;
+        if let (Err(why), true) = (result, membership.is_current(&op)) {
+            self.write_failed(member, why, out);
+        }
+        let taken = (member, result.is_ok() && is_looked_at);
         let mut stores = Stores::new(
             &self.array.membership,
             self.array.steering.busy(),

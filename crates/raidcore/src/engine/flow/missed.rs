@@ -12,8 +12,7 @@ impl Engine {
     /// Sees to it that a job's region is in the map before members change, if it has to be. Tells whether
     /// the job has to wait for that, or has failed.
     pub(super) fn note_missed(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let recorder = &self.array.membership.recorder;
-        let noted = self.range.missed.is_noted(|version| recorder.is_on_record(version));
+        let noted = self.notes_missed();
         if !noted && !self.range.missed.is_filling() {
             return false;
         }
@@ -35,6 +34,12 @@ impl Engine {
             return true;
         }
         self.range.maps.wait_for(&mut self.range.jobs, id, bit)
+    }
+
+    /// Whether writes note which regions they change.
+    pub(super) fn notes_missed(&self) -> bool {
+        let recorder = &self.array.membership.recorder;
+        self.range.missed.is_noted(|version| recorder.is_on_record(version))
     }
 
     /// A job begins to change members.

@@ -5,6 +5,7 @@ use core::mem;
 
 use crate::engine::flight::{Flight, Owner};
 use crate::engine::job::Job;
+use crate::engine::maps::Bit;
 use crate::engine::stage::Stage;
 use crate::engine::staging::{Run, Size};
 use crate::engine::steering::{Redirect, Way};
@@ -12,6 +13,7 @@ use crate::engine::wait::Wait;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
 use crate::geometry::{Geometry, Role};
+use crate::meta::MapKind;
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, MemberId, Set};
 
@@ -81,15 +83,18 @@ impl Engine {
         if busy.is_empty() {
             return busy;
         }
-        // A region's bit goes past those that are busy if there are enough others.
         let region = self.areas.region(job.stripe);
-        let marks = self.needs_mark(id) && !self.range.maps.bitmap.map.get(region);
-        if marks && self.array.membership.are_too_few(self.array.membership.serving().minus(busy)) {
-            return busy;
+        let (maps, membership) = (&self.range.maps, &self.array.membership);
+        let mut waits = Set::EMPTY;
+        if self.needs_mark(id) {
+            waits = maps.set_waits_for(Bit(MapKind::Bitmap, region), membership, busy);
+        }
+        if self.notes_missed() {
+            waits = waits.or(maps.set_waits_for(Bit(MapKind::Missed, region), membership, busy));
         }
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
         let members: Set<_> = touched.map(|io| self.layout.member(job.stripe, io.role)).collect();
-        members.and(busy)
+        waits.or(members.and(busy))
     }
 
     /// What the policy is asked about.
