@@ -66,7 +66,7 @@ stop_md() {
 
 # Writes all of the disk: what was never written is quicker to read and to write.
 warm_up() {
-    measure write 1M 4 $(($(blockdev --getsize64 "$disk") >> 20))
+    measure write 1M 16 $(($(blockdev --getsize64 "$disk") >> 20))
     settle
 }
 
