@@ -6,6 +6,7 @@ points=$((rounds * 7))
 # are about. None writes rows whole and in place, of which nothing is promised then.
 arrays=(
     "--level raid5 --chunk 64K:1"
+    "--level raid5 --chunk 64K --cache log:1"
     "--level raid6 --chunk 64K:2"
     "--layout log-raid5 --segment 256K:1"
     "--level raid4 --chunk 64K:1"

@@ -1,6 +1,6 @@
 # kill -9 of the daemon under load: the next one takes the device over, nothing is lost
 null_members 4 64
-create --level raid5
+create --level raid5 --cache log
 start
 first=$disk
 
@@ -42,6 +42,7 @@ no_device_left
 
 say "told to end under load: what it leaves undone is done by the next"
 start
+evenkeel cache set tank none
 # Somebody has it open all the time, also between two runs of fio: it would be removed otherwise, and
 # fio make a file of its name.
 sleep infinity <"$disk" &
