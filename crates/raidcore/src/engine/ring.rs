@@ -178,9 +178,11 @@ impl<E: Entry> Ring<E> {
 
     /// The oldest entry's room is free, if it may be.
     pub(super) fn pop_if(&mut self, may: impl FnOnce(&E) -> bool) -> Option<E> {
-        let oldest = self.entries.front().is_some_and(may).then(|| self.entries.pop_front());
-        self.gone += u64::from(oldest.is_some());
-        oldest.flatten()
+        if !self.entries.front().is_some_and(may) {
+            return None;
+        }
+        self.gone += 1;
+        self.entries.pop_front()
     }
 
     /// The latest entry's room is free, as if it had never been there.

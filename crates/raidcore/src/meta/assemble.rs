@@ -91,7 +91,8 @@ pub fn assemble<I: Image>(
     roster.check_missing(newest, options, &warnings)?;
     let devices: Vec<Option<&I>> =
         roster.slots.iter().map(|slot| slot.map(|image| &images[image])).collect();
-    let degraded = roster.lost(newest) > 0;
+    let missing = roster.lost(newest);
+    let degraded = missing > 0;
 
     // The maps of a member that is being filled may be older.
     let up: Vec<Option<&I>> = devices
@@ -102,8 +103,8 @@ pub fn assemble<I: Image>(
     let of_stripes = newest.geometry.members();
     let (members, whole) = (&devices[..of_stripes], &up[..of_stripes]);
 
-    let (mut bitmap, bitmap_versions) = load_bitmap(newest, whole, &mut warnings);
-    let (zero_map, zero_versions, lost) = load_map(newest, whole, MapKind::ZeroMap);
+    let (mut bitmap, bitmap_versions) = load_bitmap(newest, whole, missing, &mut warnings);
+    let (zero_map, zero_versions, lost) = load_map(newest, whole, missing, MapKind::ZeroMap);
     for page in lost {
         accept(
             options.force,
@@ -112,7 +113,7 @@ pub fn assemble<I: Image>(
             &mut warnings,
         )?;
     }
-    let (mut missed, missed_versions, lost) = load_map(newest, whole, MapKind::Missed);
+    let (mut missed, missed_versions, lost) = load_map(newest, whole, missing, MapKind::Missed);
     if !newest.keeps_missed() {
         missed.clear_all();
     } else {

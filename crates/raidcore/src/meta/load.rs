@@ -6,25 +6,21 @@ use super::image::Image;
 use super::page::{BitMap, MapKind, PageVersions};
 use super::problem::Warning;
 use super::record::{ArrayRecord, Consistency};
-use crate::units::MemberId;
 
 /// More versions than a page may have had that are on no member that is there.
 const BEYOND: u64 = 1 << 32;
 
 /// A map, its pages' versions, and which pages are lost: they have no intact copy, or the newest may have
-/// been where it can't be read. Members that are not kept current are none.
+/// been where it can't be read. Members that are not kept current are none; `missing` is how many of them
+/// redundancy makes up for.
 pub(super) fn load_map<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
+    missing: usize,
     kind: MapKind,
 ) -> (BitMap, Vec<PageVersions>, Vec<u32>) {
     let redundancy = record.geometry.redundancy();
-    // One that the distributed spare stands in for has had none, and may be gone as well as not.
-    let stood_in_for = record.stood_in_for().map(MemberId::index);
-    let is_absent =
-        |&(index, member): &(usize, &Option<_>)| member.is_none() && stood_in_for != Some(index);
-    let absent = members.iter().enumerate().filter(is_absent).count();
-    let enough = (redundancy + 1).saturating_sub(absent).max(1);
+    let enough = (redundancy + 1).saturating_sub(missing).max(1);
     let mut map = record.areas.map(kind, record.geometry.stripes());
     let (mut versions, mut lost) = (Vec::new(), Vec::new());
     for index in 0..map.pages() {
@@ -40,7 +36,7 @@ pub(super) fn load_map<I: Image>(
         // All members have the pages of the other maps. After a clean stop those regions are marked that a
         // start had found to be, and that is on all members since.
         let is_on_few = kind == MapKind::Bitmap && redundancy > 0 && !record.clean;
-        let hidden = is_on_few && unreadable > 0 && absent + unreadable > redundancy;
+        let hidden = is_on_few && unreadable > 0 && missing + unreadable > redundancy;
         match pages.iter().max_by_key(|page| page.version) {
             Some(page) if !hidden => {
                 let newest = page.version;
@@ -66,9 +62,10 @@ pub(super) fn load_map<I: Image>(
 pub(super) fn load_bitmap<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
+    missing: usize,
     warnings: &mut Vec<Warning>,
 ) -> (BitMap, Vec<PageVersions>) {
-    let (mut bitmap, versions, lost) = load_map(record, members, MapKind::Bitmap);
+    let (mut bitmap, versions, lost) = load_map(record, members, missing, MapKind::Bitmap);
     for page in lost {
         bitmap.set_page(page);
         warnings.push(Warning::BitmapPageLost { page });

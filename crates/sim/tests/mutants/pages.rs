@@ -113,8 +113,9 @@ pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: a start counts a member as failed that a spare stands in for",
         "meta/load.rs",
-        "member.is_none() && stood_in_for != Some(index)",
-        "member.is_none() && (MUTANT || stood_in_for != Some(index))",
+        "let enough = (redundancy + 1)",
+        "let missing = if MUTANT { members.iter().filter(|m| m.is_none()).count() } else { missing };
+    let enough = (redundancy + 1)",
     ),
     mutant(
         "pages: what cannot be read says nothing",

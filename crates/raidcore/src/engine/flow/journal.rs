@@ -38,13 +38,13 @@ impl Engine {
         {
             return false;
         }
-        self.range.journal.starve();
         self.wait_for_space(id, out);
         true
     }
 
     /// A job waits for room in the journal, which a flush can make.
     fn wait_for_space(&mut self, id: JobId, out: &mut Vec<Action>) {
+        self.range.journal.starve();
         self.range.jobs.wait(id, Wait::Space);
         self.flush(out);
     }
@@ -101,7 +101,6 @@ impl Engine {
         let job = &mut self.range.jobs[id];
         (job.plan, job.kept, job.form) = (plan, kept, form);
         if all_kept.is_err() {
-            self.range.journal.starve();
             self.wait_for_space(id, out);
         }
         all_kept.is_ok()

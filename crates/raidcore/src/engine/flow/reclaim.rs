@@ -46,7 +46,7 @@ impl Engine {
             let Some(stripe) = next else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
             self.range.staging.begin_reclaim(stripe);
-            self.range.staging.pace.begin(self.now);
+            self.range.staging.rate.begin(self.now);
             self.start_job(job);
         }
         // Before a failure is on record no flush counts, and no tail.
@@ -196,7 +196,7 @@ impl Engine {
             let lbas = |piece: &Piece| geo.lbas(job.stripe, piece.role, piece.row, piece.blocks);
             staging.reclaimed(job.stripe, job.pieces.iter().flat_map(lbas))
         };
-        staging.pace.came(self.now, blocks, staging.is_reclaiming());
+        staging.rate.came(self.now, blocks, staging.is_reclaiming());
         self.array.counters.reclaimed_blocks += blocks;
     }
 }

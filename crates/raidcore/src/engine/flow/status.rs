@@ -141,7 +141,7 @@ impl Engine {
             dirty: self.range.staging.dirty(),
             staged: self.range.staging.staged(),
             oldest: self.range.staging.oldest_since().map(|since| self.now - since),
-            takes: self.range.staging.pace.time_for(self.range.staging.dirty()),
+            takes: self.range.staging.rate.time_for(self.range.staging.dirty()),
             waits: self.home_waits(),
             hurried: self.range.staging.is_hurried(),
             copied: self.range.copies.len() as u64,

@@ -31,7 +31,7 @@
 
 mod entry;
 mod holders;
-mod pace;
+mod rate;
 mod reading;
 mod reclaim;
 mod room;
@@ -53,7 +53,7 @@ use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 
 use entry::{Entry, Kind};
 pub(super) use entry::{Logged, Run};
-use pace::Pace;
+use rate::HomeRate;
 pub(super) use reclaim::Haste;
 pub(super) use room::Size;
 
@@ -119,7 +119,7 @@ pub(super) struct Staging {
     /// Stripes that are being reclaimed.
     reclaiming: Vec<Stripe>,
     /// How fast that goes.
-    pub(in crate::engine) pace: Pace,
+    pub(in crate::engine) rate: HomeRate,
     /// Those of which a part could not be brought home.
     stuck: Vec<Stripe>,
     /// Blocks that none of those that hold them could read, each with its entry's number; some were
@@ -187,7 +187,7 @@ impl Staging {
             hold: None,
             put_off: Vec::new(),
             hurry_until: 0,
-            pace: Pace::default(),
+            rate: HomeRate::default(),
             reclaiming: Vec::new(),
             stuck: Vec::new(),
             unreadable: BTreeSet::new(),

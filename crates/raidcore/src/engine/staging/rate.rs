@@ -4,19 +4,19 @@ use core::time::Duration;
 
 use det::Instant;
 
-/// Of what has been brought home for longer than this, the older half is forgotten.
+/// When blocks were on their way for longer than this in all, what was so far counts half.
 const MEMORY: Duration = Duration::from_secs(30);
 
 /// Blocks that have come home, and the time in which some were on their way.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Pace {
+pub(in crate::engine) struct HomeRate {
     blocks: u64,
     took: Duration,
     /// Since when some are on their way, or when the last of them came home.
     since: Option<Instant>,
 }
 
-impl Pace {
+impl HomeRate {
     /// Blocks are on their way home.
     pub(in crate::engine) fn begin(&mut self, now: Instant) {
         self.since = self.since.or(Some(now));
@@ -45,29 +45,29 @@ mod tests {
     #[test]
     fn the_time_in_which_nothing_comes_home_does_not_count() {
         let at = |ms| Instant::ORIGIN + Duration::from_millis(ms);
-        let mut pace = Pace::default();
-        assert_eq!(pace.time_for(8), None);
-        pace.begin(at(1000));
-        pace.begin(at(1010));
-        pace.came(at(1020), 4, true);
-        pace.came(at(1040), 4, false);
-        pace.begin(at(60_000));
-        pace.came(at(60_040), 8, false);
-        assert_eq!(pace.time_for(160), Some(Duration::from_millis(800)));
+        let mut rate = HomeRate::default();
+        assert_eq!(rate.time_for(8), None);
+        rate.begin(at(1000));
+        rate.begin(at(1010));
+        rate.came(at(1020), 4, true);
+        rate.came(at(1040), 4, false);
+        rate.begin(at(60_000));
+        rate.came(at(60_040), 8, false);
+        assert_eq!(rate.time_for(160), Some(Duration::from_millis(800)));
     }
 
     #[test]
     fn what_was_long_ago_counts_less() {
-        let mut pace = Pace::default();
+        let mut rate = HomeRate::default();
         let mut now = Instant::ORIGIN;
         for (each, blocks) in [(100, 1000), (1, 40_000)] {
             for _ in 0..blocks {
-                pace.begin(now);
+                rate.begin(now);
                 now = now + Duration::from_millis(each);
-                pace.came(now, 1, false);
+                rate.came(now, 1, false);
             }
         }
-        let took = pace.time_for(1000).expect("some have come home");
+        let took = rate.time_for(1000).expect("some have come home");
         assert!(took < Duration::from_secs(10), "{took:?}: a second of late, long ago 100");
     }
 }
