@@ -1,6 +1,6 @@
 //! Operators' commands, at any moment.
 
-use raidcore::engine::{Command, Note, Pace, PassEnd, PassKind};
+use raidcore::engine::{Command, Note, Pace, PassEnd, PassKind, REBUILD_ORDERS};
 use raidcore::meta::SlotState;
 use raidcore::units::MemberId;
 
@@ -33,7 +33,7 @@ impl World {
         let successor = self.engine().successor().map(|successor| successor.device);
         let removable: Vec<_> = spares.iter().copied().chain(successor).collect();
         let member = MemberId(self.source.below(self.scenario.places() as u64) as u8);
-        let command = match self.source.below(20) {
+        let command = match self.source.below(21) {
             16..=19 => {
                 self.return_a_disk();
                 return;
@@ -55,6 +55,10 @@ impl World {
             12 | 13 if self.can_lose_one() => Command::Fail(member),
             14 if !removable.is_empty() => Command::Remove(self.source.one_of(&removable)),
             15 => Command::CancelScrub,
+            20 => {
+                let order = self.source.below(REBUILD_ORDERS.len() as u64);
+                Command::SetRebuildOrder(&REBUILD_ORDERS[order as usize])
+            }
             _ => return,
         };
         self.command(command);

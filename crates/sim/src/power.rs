@@ -175,7 +175,8 @@ impl World {
         let disk = self.source.one_of(&self.disks_in_use());
         let (Pba(journal), blocks) = self.areas.journal();
         // Two copies of the superblock are always left; one if two were being written. If
-        // redundancy can't make up for a disk without any, only one is made unreadable.
+        // redundancy can't make up for a disk without any, or has to for blocks of others, only one is
+        // made unreadable.
         let mut first = None;
         for _ in 0..2 {
             let page = u64::from(self.source.chance(1, 2));
@@ -193,7 +194,8 @@ impl World {
                 3 if staged > 0 => staging + self.source.below(staged),
                 _ => {
                     let copy = self.source.one_of(&SUPERBLOCKS).0;
-                    if self.redundancy() > 0 { copy } else { *first.get_or_insert(copy) }
+                    let spares_it = self.redundancy() > 0 && !self.has_bad();
+                    if spares_it { copy } else { *first.get_or_insert(copy) }
                 }
             };
             self.trace(format_args!("block {at} of disk {disk} can't be read"));

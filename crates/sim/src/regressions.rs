@@ -31,6 +31,7 @@ mod journal;
 mod maps;
 mod marks;
 mod monotone;
+mod orders;
 mod partial;
 mod passes;
 mod phases;

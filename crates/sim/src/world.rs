@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Command, CommandError, Config, Detour, Engine, Hold, Input, Note, Pace, Redirect, RequestError,
-    SteeringPolicy,
+    Command, CommandError, Config, Detour, Engine, Hold, Input, Note, Pace, REBUILD_ORDERS,
+    Redirect, RequestError, SteeringPolicy,
 };
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
@@ -346,6 +346,7 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
         scratch_blocks: scenario.scratch_blocks,
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
         quiesce_delay: Duration::from_micros(100 + source.below(20_000)),
+        rebuild_order: &REBUILD_ORDERS[source.below(REBUILD_ORDERS.len() as u64) as usize],
         undefined_discards: false,
     }
 }

@@ -1,5 +1,6 @@
 //! What the host tells the engine, and what the engine answers.
 
+use super::RebuildOrder;
 use crate::meta::{DeviceUuid, MetaPage, PolicyName, Returning};
 use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
 
@@ -208,6 +209,8 @@ pub enum Command {
     BringHome,
     /// Change the pace of background work.
     SetPace(Pace),
+    /// Change the order in which redundancy is brought back.
+    SetRebuildOrder(&'static RebuildOrder),
     /// Check every stripe; with `repair`, correct what does not match: the blocks that redundancy
     /// tells to be wrong, else the redundancy.
     Scrub {

@@ -54,10 +54,7 @@ impl Array {
             steering: Steering::default(),
             flusher: Flusher::default(),
             healing: Healing::default(),
-            background: Background::new(
-                config.pace,
-                record.slots.iter().map(|slot| slot.watermark()),
-            ),
+            background: Background::new(config, record),
             quiesce: Quiesce::new(),
             stop_command: None,
             counters: Counters::default(),

@@ -3,7 +3,7 @@
 //!
 //! Invariants: one pass at a time, resync before rebuild before scrub; a stripe of a member being
 //! rebuilt counts as current exactly when its job has succeeded, and is told so before its lock is
-//! free; at most 64 stripes lie between the first that is not done and the last that was begun.
+//! free.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -11,16 +11,19 @@ use core::time::Duration;
 
 use det::Instant;
 
-use super::order::Order;
-use super::pass::{Closing, Pass};
+use super::order::{Course, RebuildOrder};
+use super::pass::{Closing, Filled, Pass};
 use super::progress::Progress;
-use super::{CommandError, Pace, PassKind};
+use super::{CommandError, Config, Pace, PassKind};
+use crate::meta::{ArrayRecord, Filling};
 use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
 /// All background work.
 #[derive(Debug)]
 pub(super) struct Background {
     pace: Pace,
+    /// In which order redundancy is brought back.
+    order: &'static RebuildOrder,
     pass: Option<Pass>,
     /// For each member, how far it is rebuilt.
     rebuilt: Vec<Progress>,
@@ -30,10 +33,20 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// `watermarks` tells how far each member is known to be rebuilt.
-    pub(super) fn new(pace: Pace, watermarks: impl Iterator<Item = u64>) -> Self {
-        let rebuilt = watermarks.map(Progress::from).collect();
-        Self { pace, pass: None, rebuilt, scrub_wanted: None, look: true }
+    /// With what is on record of how far members are rebuilt.
+    pub(super) fn new(config: &Config, record: &ArrayRecord) -> Self {
+        let rebuilt = record.slots.iter().map(|slot| {
+            let ranges = record.filled_ranges(Filling::Device(slot.device));
+            Progress::recorded(slot.watermark(), ranges.filter(|_| slot.is_being_filled()))
+        });
+        Self {
+            pace: config.pace,
+            order: config.rebuild_order,
+            pass: None,
+            rebuilt: rebuilt.collect(),
+            scrub_wanted: None,
+            look: true,
+        }
     }
 
     /// Something has changed that may call for a pass.
@@ -66,14 +79,51 @@ impl Background {
         self.pass.take()
     }
 
-    /// The stripe that comes next by the order that a pass has, if it may be begun, and the pass.
+    /// The stripe that comes next by the course that a pass takes, if it may be begun, and the pass.
     pub(super) fn next_of<'a>(
         &mut self,
         most: u64,
-        order: impl FnOnce(PassKind) -> Order<'a>,
+        course: impl FnOnce(PassKind) -> Course<'a>,
     ) -> Option<(PassKind, Stripe)> {
         let pass = self.pass.as_mut()?;
-        Some((pass.kind(), pass.next_of(&order(pass.kind()), most)?))
+        Some((pass.kind(), pass.next_of(&course(pass.kind()), most)?))
+    }
+
+    /// In which order redundancy is brought back.
+    pub(super) fn order(&self) -> &'static RebuildOrder {
+        self.order
+    }
+
+    pub(super) fn set_order(&mut self, order: &'static RebuildOrder) {
+        self.order = order;
+    }
+
+    /// A read had to be reconstructed in a stripe. If what it lacks is being filled, that comes next.
+    pub(super) fn demand(&mut self, stripe: Stripe) {
+        let fills = self.pass.as_mut().filter(|pass| pass.kind().fills() && self.order.on_demand);
+        if let Some(pass) = fills {
+            pass.want(stripe);
+        }
+    }
+
+    /// The pass under way discards the next part of the device that it fills: from which block on, and how
+    /// many.
+    pub(super) fn begin_to_clear(&mut self, now: Instant) -> Option<(u64, u32)> {
+        self.pass.as_mut()?.begin_to_clear(now)
+    }
+
+    /// The pass under way does not discard the device that it fills, or not all of it.
+    pub(super) fn fill_as_it_is(&mut self) {
+        if let Some(pass) = &mut self.pass {
+            pass.fill_as_it_is();
+        }
+    }
+
+    /// The pass under way has discarded a part of a device.
+    pub(super) fn cleared(&mut self, now: Instant) {
+        if let Some(pass) = &mut self.pass {
+            pass.cleared(now);
+        }
     }
 
     /// The pass under way begins a stripe.
@@ -119,20 +169,25 @@ impl Background {
     }
 
     /// How far a member is rebuilt.
-    pub(super) fn progress_of(&self, member: MemberId) -> Progress {
+    pub(super) fn progress_of(&self, member: MemberId) -> &Progress {
         match &self.pass {
             Some(pass) if pass.fills(member) => pass.progress(),
-            Some(_) | None => self.rebuilt[member.index()],
+            Some(_) | None => &self.rebuilt[member.index()],
         }
     }
 
-    /// Up to which stripe each member is rebuilt without a gap.
-    pub(super) fn rebuilt_to(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..self.rebuilt.len()).map(|index| self.progress_of(MemberId::at(index)).base)
+    /// How far a member is rebuilt that no pass fills: one takes it over.
+    pub(super) fn take_progress_of(&mut self, member: MemberId) -> Progress {
+        mem::take(&mut self.rebuilt[member.index()])
+    }
+
+    /// What the pass under way has filled, if that is put on record.
+    pub(super) fn filled(&self) -> Option<Filled> {
+        self.pass.as_ref().and_then(Pass::filled)
     }
 
     /// How far the distributed spare is being filled, if it is.
-    pub(super) fn distributed(&self) -> Option<Progress> {
+    pub(super) fn distributed(&self) -> Option<&Progress> {
         let distributes = |pass: &&Pass| matches!(pass.kind(), PassKind::Distribute(_));
         self.pass.as_ref().filter(distributes).map(Pass::progress)
     }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::Pace;
+use super::{Pace, RebuildOrder};
 
 /// The sizes of the engine's tables, and its pace.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,8 @@ pub struct Config {
     pub scratch_blocks: u32,
     /// The pace of background work.
     pub pace: Pace,
+    /// In which order redundancy is brought back.
+    pub rebuild_order: &'static RebuildOrder,
     /// How long a region is left alone before its bit is cleared, how often the watermark of a rebuild is
     /// made durable, and how long after the last write was staged they come home while users are busy.
     pub quiesce_delay: Duration,
@@ -33,6 +35,7 @@ impl Default for Config {
             background_jobs: 16,
             scratch_blocks: 8192,
             pace: Pace::default(),
+            rebuild_order: <&RebuildOrder>::default(),
             quiesce_delay: Duration::from_secs(5),
             undefined_discards: false,
         }

@@ -16,11 +16,13 @@
 //! - The spare holds something new only when no I/O is under way to what it held before, and it is on
 //!   record that it held nothing since: until then a start reads what is there as what it held before.
 
+use core::mem;
+
 use det::Instant;
 
 use super::progress::Progress;
 use super::spare_trim::SpareTrim;
-use crate::meta::ArrayRecord;
+use crate::meta::{ArrayRecord, Filling, Spared};
 use crate::units::{MemberId, Pba};
 
 /// The most places of a chunk: at home, and its copies.
@@ -64,13 +66,21 @@ impl Targets {
 impl Distributed {
     /// As it was recorded.
     pub(super) fn new(record: &ArrayRecord) -> Self {
-        let watermark = record.spared.map_or(0, |spared| spared.watermark);
-        Self { filled: Progress::from(watermark), ..Self::default() }
+        let filled = record.spared.map(|Spared { member, watermark }| {
+            let of = Filling::SpareFor(record.slots[member.index()].device);
+            Progress::recorded(watermark, record.filled_ranges(of))
+        });
+        Self { filled: filled.unwrap_or_default(), ..Self::default() }
     }
 
     /// How far it is filled. If a pass is filling it, that knows it.
-    pub(super) fn progress(&self, of_pass: Option<Progress>) -> Progress {
-        of_pass.unwrap_or(self.filled)
+    pub(super) fn progress<'a>(&'a self, of_pass: Option<&'a Progress>) -> &'a Progress {
+        of_pass.unwrap_or(&self.filled)
+    }
+
+    /// How far it is filled: a pass takes it over.
+    pub(super) fn take_progress(&mut self) -> Progress {
+        mem::take(&mut self.filled)
     }
 
     /// No pass fills it now, and this is how far it is filled.

@@ -19,6 +19,7 @@ pub(super) enum Owner {
     Write { job: JobId, index: u16 },
     Discard { job: JobId },
     TrimSpare,
+    Clear,
     Entry { job: JobId },
     Tail { entry: u64 },
     Staged { job: JobId },
@@ -108,6 +109,12 @@ impl Flights {
     /// How many a member has in hand.
     pub(super) fn of(&self, member: MemberId) -> u32 {
         self.of_member[member.index()]
+    }
+
+    /// Whether any changes what stripes have on a device.
+    pub(super) fn change(&self, device: DeviceId) -> bool {
+        let changes = |owner| matches!(owner, Owner::Write { .. } | Owner::Discard { .. });
+        self.table.iter().any(|(_, flight)| flight.device == device && changes(flight.owner))
     }
 
     /// How many are under way to the distributed spare.

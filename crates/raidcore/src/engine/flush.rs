@@ -9,7 +9,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::units::{MemberId, Tag};
+use super::PassKind;
+use super::pass::Filled;
+use crate::units::Tag;
 
 /// The rounds.
 #[derive(Debug, Default)]
@@ -34,8 +36,8 @@ struct Round {
     /// A member could not be flushed that can't be spared.
     failed: bool,
     marks: Marks,
-    /// Where rebuilds stood when it began.
-    rebuilt: Vec<u64>,
+    /// What a pass had filled when it began.
+    filled: Option<Filled>,
 }
 
 /// How far that was when a round began which it makes durable.
@@ -45,10 +47,6 @@ pub(super) struct Marks {
     pub(super) journal: u64,
     /// How much had come home from the staging log.
     pub(super) staging: u64,
-    /// Where the distributed spare stood.
-    pub(super) spared: u64,
-    /// Where a successor stood.
-    pub(super) copied: u64,
 }
 
 impl Flusher {
@@ -97,16 +95,9 @@ impl Flusher {
 
     /// A round begins. It can't succeed if some member is `unkept`: what that has lost by a flush that
     /// failed is not made up for by one that does not.
-    pub(super) fn begin(
-        &mut self,
-        unkept: bool,
-        marks: Marks,
-        rebuilt: impl IntoIterator<Item = u64>,
-    ) {
+    pub(super) fn begin(&mut self, unkept: bool, marks: Marks, filled: Option<Filled>) {
         self.started += 1;
-        (self.round.failed, self.round.marks) = (unkept, marks);
-        self.round.rebuilt.clear();
-        self.round.rebuilt.extend(rebuilt);
+        self.round = Round { failed: unkept, marks, filled };
     }
 
     /// So many members are being flushed. If none is left, the round has failed, and is over; that is
@@ -155,40 +146,30 @@ impl Flusher {
         self.last.marks
     }
 
-    /// Up to which stripe a member being rebuilt is durably filled.
-    pub(super) fn rebuilt(&self, member: MemberId) -> u64 {
-        self.last.rebuilt.get(member.index()).copied().unwrap_or(0)
+    /// What a pass has durably filled.
+    pub(super) fn filled(&self, kind: PassKind) -> Option<Filled> {
+        self.last.filled.filter(|filled| filled.kind == kind)
     }
 
-    // Another device is flushed.
-
-    /// Another device takes a member's place: what was filled on the old one is nothing to it.
-    pub(super) fn restart(&mut self, member: MemberId) {
+    /// These passes begin anew on another device: what was filled on the old one is nothing to it.
+    pub(super) fn forget_filled(&mut self, which: impl Fn(PassKind) -> bool) {
         for round in [&mut self.round, &mut self.last] {
-            if let Some(rebuilt) = round.rebuilt.get_mut(member.index()) {
-                *rebuilt = 0;
-            }
+            round.filled.take_if(|filled| which(filled.kind));
         }
-    }
-
-    /// There is a successor, with nothing on it.
-    pub(super) fn restart_copy(&mut self) {
-        (self.round.marks.copied, self.last.marks.copied) = (0, 0);
-    }
-
-    /// The distributed spare is filled anew.
-    pub(super) fn restart_spare(&mut self) {
-        (self.round.marks.spared, self.last.marks.spared) = (0, 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta::Ranges;
+    use crate::units::MemberId;
+
+    const FILLS: PassKind = PassKind::Rebuild(MemberId(1));
 
     fn begin(flusher: &mut Flusher, unkept: bool, at: u64) {
-        let marks = Marks { journal: at, staging: at, spared: at, copied: at };
-        flusher.begin(unkept, marks, [at; 2]);
+        let marks = Marks { journal: at, staging: at };
+        flusher.begin(unkept, marks, Some(Filled { kind: FILLS, to: at, ranges: Ranges::none(9) }));
     }
 
     /// A round of two members, of which one fails or not.
@@ -241,15 +222,22 @@ mod tests {
         begin(&mut flusher, true, 9);
         flusher.begun(1);
         assert!(!flusher.has_failed());
-        assert_eq!((flusher.marks().journal, flusher.rebuilt(MemberId(1))), (5, 5));
-        // What a round under way has seen of the device that was there before does not count either.
-        flusher.restart(MemberId(1));
-        flusher.restart_copy();
-        assert_eq!((flusher.marks().copied, flusher.marks().spared), (0, 5));
+        let filled = |flusher: &Flusher, kind| flusher.filled(kind).map(|filled| filled.to);
+        assert_eq!((flusher.marks().journal, filled(&flusher, FILLS)), (5, Some(5)));
+        assert_eq!(filled(&flusher, PassKind::Rebuild(MemberId(0))), None);
+        flusher.forget_filled(|kind| kind != FILLS);
+        assert_eq!(filled(&flusher, FILLS), Some(5));
         flusher.one_done();
         flusher.end();
-        assert_eq!((flusher.rebuilt(MemberId(0)), flusher.rebuilt(MemberId(1))), (9, 0));
-        assert_eq!((flusher.marks().copied, flusher.marks().spared), (0, 9));
+        assert_eq!(filled(&flusher, FILLS), Some(9));
+        begin(&mut flusher, false, 12);
+        // What a round under way has seen of the device that was there before does not count either.
+        flusher.forget_filled(|kind| kind == FILLS);
+        assert_eq!(filled(&flusher, FILLS), None);
+        flusher.begun(1);
+        flusher.one_done();
+        flusher.end();
+        assert_eq!(filled(&flusher, FILLS), None);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod flush;
 mod form;
 mod goal;
 mod heal;
+mod heat;
 mod hedge;
 mod hold;
 mod job;
@@ -69,6 +70,7 @@ pub use counters::Counters;
 pub use hold::{Hold, Ready};
 pub use job::Job;
 pub use latency_totals::LatencyTotals;
+pub use order::{REBUILD_ORDERS, RebuildOrder};
 pub use report::*;
 pub use steering::{Detour, Outcome, Part, Redirect, SteeringPolicy, Way};
 

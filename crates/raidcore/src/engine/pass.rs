@@ -1,11 +1,29 @@
 //! A background pass: which stripe comes next, and how far it has come.
 
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use core::time::Duration;
+
 use det::Instant;
 
-use super::order::Order;
-use super::progress::{Progress, WINDOW};
+use super::order::Course;
+use super::progress::Progress;
 use super::{Mismatches, PassKind, PassStatus};
+use crate::meta::Ranges;
 use crate::units::{MemberId, Stripe};
+
+/// The most stripes that a pass has under way.
+const UNDER_WAY_MAX: u64 = 64;
+
+/// The most stripes that are to come before all others.
+const WANTED_MAX: usize = 64;
+
+/// How many blocks of a device are discarded at a time: 256 MiB.
+const CLEAR_BLOCKS: u64 = 1 << 16;
+
+/// How long that may take: some devices write zeros instead, which is slower than to fill them.
+const CLEAR_TIME: Duration = Duration::from_millis(100);
 
 impl PassKind {
     /// Whether it brings redundancy back that a member's failure has taken.
@@ -46,21 +64,55 @@ impl PassKind {
 pub(super) struct Pass {
     kind: PassKind,
     progress: Progress,
+    /// The ranges of which all stripes are done.
+    whole: Ranges,
     total: u64,
     paused: bool,
     stuck: Option<Stripe>,
+    /// Where it was stuck last: what can't be done does not come before what can.
+    was_stuck: Option<Stripe>,
     found: Mismatches,
     started: Instant,
-    /// Where it started.
+    /// How many stripes were done when it started.
     from: u64,
     /// Stripes that were done since, without those that are zeros.
     worked: u64,
+    /// The ranges of which no stripe is to be begun any more but for those of the one under way.
+    gone: Ranges,
+    /// What is left to be begun of the range under way.
     next: u64,
-    in_flight: u32,
+    until: u64,
+    /// Stripes that come before all others.
+    wanted: VecDeque<u64>,
+    under_way: Vec<u64>,
+    /// What has to be discarded before stripes are begun.
+    clearing: Option<Clearing>,
     /// When the last stripe was begun; nothing if the next need not wait for it.
     begun_at: Option<Instant>,
     cancelled: bool,
     closing: Closing,
+}
+
+/// A device is discarded before it is filled: an SSD has room for what comes in whatever order, and what it
+/// held before is not kept.
+#[derive(Clone, Copy, Debug)]
+struct Clearing {
+    /// The blocks that were discarded.
+    done: u64,
+    /// Blocks in all.
+    of: u64,
+    /// When the part under way was begun, if one is.
+    begun: Option<Instant>,
+}
+
+/// What a pass has filled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filled {
+    pub(super) kind: PassKind,
+    /// All stripes before this one.
+    pub(super) to: u64,
+    /// All stripes of these.
+    pub(super) ranges: Ranges,
 }
 
 /// How a stripe of a pass went.
@@ -77,18 +129,31 @@ pub(super) enum Done {
 impl Pass {
     /// One that goes over `total` stripes, of which some may be done.
     pub(super) fn new(kind: PassKind, progress: Progress, total: u64, now: Instant) -> Self {
+        let mut whole = Ranges::none(total);
+        for range in 0..whole.count() {
+            let (first, end) = whole.stripes(range);
+            if progress.next_open(first, end) == end {
+                whole.add(range);
+            }
+        }
         Self {
             kind,
+            from: progress.count(),
             progress,
+            whole,
             total,
             paused: false,
             stuck: None,
+            was_stuck: None,
             found: Mismatches::default(),
             started: now,
-            from: progress.base,
             worked: 0,
-            next: progress.base,
-            in_flight: 0,
+            gone: whole,
+            next: 0,
+            until: 0,
+            wanted: VecDeque::new(),
+            under_way: Vec::new(),
+            clearing: None,
             begun_at: None,
             cancelled: false,
             closing: Closing::No,
@@ -101,8 +166,15 @@ impl Pass {
     }
 
     /// Which stripes are done.
-    pub(super) fn progress(&self) -> Progress {
-        self.progress
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// What it has filled, if that is put on record. Once it is cancelled, another device may be in the
+    /// place of the one that it has filled.
+    pub(super) fn filled(&self) -> Option<Filled> {
+        let filled = Filled { kind: self.kind, to: self.progress.base(), ranges: self.whole };
+        (self.kind.has_watermark() && !self.cancelled).then_some(filled)
     }
 
     /// What a scrub has found so far.
@@ -120,14 +192,45 @@ impl Pass {
         self.closing = closing;
     }
 
-    /// Whether stripes of it are under way.
+    /// Before stripes are begun so many blocks of the device are discarded that is filled.
+    pub(super) fn clear_first(&mut self, blocks: u64) {
+        self.clearing = Some(Clearing { done: 0, of: blocks, begun: None });
+    }
+
+    /// What is left of the device is not discarded.
+    pub(super) fn fill_as_it_is(&mut self) {
+        self.clearing.take_if(|left| left.begun.is_none());
+    }
+
+    /// Whether a part of the device is to be discarded next.
+    pub(super) fn clears_next(&self) -> bool {
+        !self.is_held() && self.clearing.is_some_and(|left| left.begun.is_none())
+    }
+
+    /// The part of the device that is discarded next, from which block on and how many: that is begun now.
+    pub(super) fn begin_to_clear(&mut self, now: Instant) -> Option<(u64, u32)> {
+        let clears = self.clears_next();
+        let left = self.clearing.as_mut().filter(|_| clears)?;
+        left.begun = Some(now);
+        Some((left.done, (left.of - left.done).min(CLEAR_BLOCKS) as u32))
+    }
+
+    /// A part of the device was discarded. If that took long, the rest is not.
+    pub(super) fn cleared(&mut self, now: Instant) {
+        let Some(left) = &mut self.clearing else { return };
+        let is_slow = left.begun.take().is_some_and(|begun| now > begun + CLEAR_TIME);
+        left.done = (left.done + CLEAR_BLOCKS).min(left.of);
+        self.clearing.take_if(|left| is_slow || left.done == left.of);
+    }
+
+    /// Whether stripes of it are under way, or what comes before them.
     pub(super) fn is_under_way(&self) -> bool {
-        self.in_flight > 0
+        !self.under_way.is_empty() || self.clearing.is_some_and(|left| left.begun.is_some())
     }
 
     /// Whether all stripes are done.
     pub(super) fn is_whole(&self) -> bool {
-        self.progress.base >= self.total
+        self.progress.base() >= self.total
     }
 
     pub(super) fn is_paused(&self) -> bool {
@@ -162,11 +265,12 @@ impl Pass {
         self.paused = true;
     }
 
-    /// Goes on. If it was stuck, it tries again from the first stripe that is not done.
+    /// Goes on. If it was stuck, it tries all stripes again that are not done.
     pub(super) fn resume(&mut self) {
         self.paused = false;
-        if self.stuck.take().is_some() {
-            self.next = self.progress.base;
+        if self.stuck.is_some() {
+            self.was_stuck = self.stuck.take();
+            (self.gone, self.next, self.until) = (self.whole, 0, 0);
         }
     }
 
@@ -178,6 +282,7 @@ impl Pass {
     /// It can't go on from this stripe.
     pub(super) fn stick(&mut self, stripe: Stripe) {
         self.stuck = Some(stripe);
+        self.wanted.retain(|&wanted| wanted != stripe.0);
     }
 
     /// The next stripe need not wait for the last.
@@ -190,47 +295,81 @@ impl Pass {
         self.begun_at
     }
 
-    /// Whether stripes are left to be begun.
+    /// Whether stripes may be left to be begun.
     pub(super) fn has_more(&self) -> bool {
-        self.next < self.total
+        self.next < self.until || self.gone.first_missing().is_some() || !self.wanted.is_empty()
     }
 
-    /// The stripe that comes next by an order, if it may be begun while the others are under way, of
-    /// which there are `most` at a time.
-    pub(super) fn next_of(&mut self, order: &Order<'_>, most: u64) -> Option<Stripe> {
-        let window = most.min(WINDOW);
-        if self.is_held() || u64::from(self.in_flight) >= window {
+    /// A stripe is to come before all others.
+    pub(super) fn want(&mut self, stripe: Stripe) {
+        let was_tried = [self.stuck, self.was_stuck].contains(&Some(stripe));
+        let is_new = !was_tried && self.is_open(stripe.0) && !self.wanted.contains(&stripe.0);
+        if is_new && self.wanted.len() < WANTED_MAX && stripe.0 < self.total {
+            self.wanted.push_back(stripe.0);
+        }
+    }
+
+    /// Whether a stripe is neither done nor under way.
+    fn is_open(&self, stripe: u64) -> bool {
+        !self.progress.has(stripe) && !self.under_way.contains(&stripe)
+    }
+
+    /// The stripe that comes next, if it may be begun while the others are under way, of which there are
+    /// `most` at a time.
+    pub(super) fn next_of(&mut self, course: &Course<'_>, most: u64) -> Option<Stripe> {
+        let is_full = self.under_way.len() as u64 >= most.min(UNDER_WAY_MAX);
+        if self.is_held() || is_full || self.clearing.is_some() {
             return None;
         }
-        loop {
-            while self.has_more() && self.progress.has(self.next) {
-                self.next += 1;
+        while let Some(&wanted) = self.wanted.front() {
+            if self.is_open(wanted) {
+                return Some(Stripe(wanted));
             }
-            let next = order.next(self.next, self.total);
-            if next == self.next {
-                break;
-            } else if !self.is_under_way() {
-                (self.next, self.progress) = (next, Progress::from(next));
-            } else if !order.leaps() && self.next - self.progress.base < WINDOW {
-                self.progress.add(self.next);
-            } else {
-                return None;
-            }
+            self.wanted.pop_front();
         }
-        let ready = self.has_more() && self.next - self.progress.base < WINDOW;
-        ready.then_some(Stripe(self.next))
+        loop {
+            self.next = self.progress.next_open(self.next, self.until);
+            if self.next == self.until {
+                self.gone.first_missing()?;
+                let range = course.choose(&self.gone)?;
+                self.gone.add(range);
+                (self.next, self.until) = self.gone.stripes(range);
+                continue;
+            }
+            if self.under_way.contains(&self.next) {
+                self.next += 1;
+                continue;
+            }
+            let next = course.next(self.next, self.until);
+            if next == self.next {
+                return Some(Stripe(next));
+            }
+            self.progress.add_all(self.next, next);
+            self.look_at_range_of(next - 1);
+        }
     }
 
     /// A stripe is begun.
     pub(super) fn begin(&mut self, stripe: Stripe, now: Instant) {
-        self.in_flight += 1;
-        self.next = stripe.0 + 1;
+        self.under_way.push(stripe.0);
+        self.wanted.retain(|&wanted| wanted != stripe.0);
         self.begun_at = Some(now);
+    }
+
+    /// Notes whether all stripes of a range are done, as this one of it is.
+    fn look_at_range_of(&mut self, stripe: u64) {
+        let range = self.whole.of(Stripe(stripe));
+        let (first, end) = self.whole.stripes(range);
+        let is_done = |from| self.progress.next_open(from, end) == end;
+        // What comes after it is mostly open, and then nothing has to be looked at.
+        if is_done(stripe) && is_done(first) {
+            self.whole.add(range);
+        }
     }
 
     /// A stripe has ended: well, having read or written something if `worked`; or not.
     pub(super) fn end(&mut self, stripe: Stripe, well: bool, worked: bool) -> Done {
-        self.in_flight -= 1;
+        self.under_way.retain(|&other| other != stripe.0);
         if self.cancelled || !well && self.is_stuck() {
             return Done::Void;
         }
@@ -239,9 +378,10 @@ impl Pass {
             return Done::Stuck;
         }
         self.worked += u64::from(worked);
-        let from = self.progress.base;
+        let from = self.progress.base();
         self.progress.add(stripe.0);
-        Done::UpTo { from, to: self.progress.base }
+        self.look_at_range_of(stripe.0);
+        Done::UpTo { from, to: self.progress.base() }
     }
 
     /// A scrub has found rows that don't match, and of some of them which block is wrong.
@@ -254,7 +394,7 @@ impl Pass {
     pub(super) fn status(&self, now: Instant) -> PassStatus {
         PassStatus {
             kind: self.kind,
-            done: self.progress.base,
+            done: self.progress.count(),
             total: self.total,
             paused: self.paused,
             stuck: self.stuck,
@@ -278,59 +418,4 @@ pub(super) enum Closing {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pass(total: u64) -> Pass {
-        Pass::new(PassKind::Resync, Progress::default(), total, Instant::ORIGIN)
-    }
-
-    fn begin(pass: &mut Pass) -> Option<Stripe> {
-        let next = pass.next_of(&Order::All, 4)?;
-        pass.begin(next, Instant::ORIGIN);
-        Some(next)
-    }
-
-    #[test]
-    fn as_many_stripes_are_under_way_as_may_be() {
-        let mut pass = pass(9);
-        let begun: u64 = core::iter::from_fn(|| begin(&mut pass)).map(|stripe| stripe.0).sum();
-        assert_eq!(begun, 1 + 2 + 3);
-        pass.end(Stripe(2), true, true);
-        assert_eq!(begin(&mut pass), Some(Stripe(4)));
-        assert_eq!(begin(&mut pass), None);
-    }
-
-    #[test]
-    fn what_is_done_ends_at_the_first_stripe_that_is_not() {
-        let mut pass = pass(3);
-        while begin(&mut pass).is_some() {}
-        assert_eq!(pass.end(Stripe(1), true, true), Done::UpTo { from: 0, to: 0 });
-        assert_eq!(pass.end(Stripe(0), true, true), Done::UpTo { from: 0, to: 2 });
-        assert!(!pass.is_whole() && pass.is_under_way());
-        assert_eq!(pass.end(Stripe(2), true, false), Done::UpTo { from: 2, to: 3 });
-        assert!(pass.is_whole() && !pass.is_under_way());
-        assert_eq!(pass.status(Instant::ORIGIN).worked, 2);
-    }
-
-    #[test]
-    fn a_stripe_that_fails_is_tried_again_when_the_pass_is_resumed() {
-        let mut pass = pass(3);
-        begin(&mut pass);
-        begin(&mut pass);
-        assert_eq!(pass.end(Stripe(0), false, true), Done::Stuck);
-        assert_eq!(pass.end(Stripe(1), false, true), Done::Void, "it is told once");
-        assert_eq!(begin(&mut pass), None);
-        pass.resume();
-        assert_eq!(begin(&mut pass), Some(Stripe(0)));
-    }
-
-    #[test]
-    fn what_a_cancelled_pass_does_counts_no_more() {
-        let mut pass = pass(3);
-        begin(&mut pass);
-        pass.cancel();
-        assert_eq!(pass.end(Stripe(0), true, true), Done::Void);
-        assert_eq!((pass.progress().base, begin(&mut pass)), (0, None));
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ use super::Config;
 use super::align::Alignment;
 use super::copies::Copies;
 use super::distributed::Distributed;
+use super::heat::Heat;
 use super::hedge::Patience;
 use super::jobs::Jobs;
 use super::journal::Journal;
@@ -27,6 +28,7 @@ pub(super) struct Range {
     pub(super) staging: Staging,
     pub(super) copies: Copies,
     pub(super) distributed: Distributed,
+    pub(super) heat: Heat,
 }
 
 impl Range {
@@ -63,6 +65,7 @@ impl Range {
             staging: Staging::new(record, &assembled.staged),
             copies: Copies::new(record),
             distributed: Distributed::new(record),
+            heat: Heat::new(geo.stripes()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Counters, IoError, Pace, PassKind};
+use super::{Counters, IoError, Pace, PassKind, RebuildOrder};
 use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, Policy, ScrubRecord, SlotState};
 use crate::units::{DeviceId, Lba, MemberId, Stripe};
 
@@ -34,6 +34,8 @@ pub struct Status {
     pub zero_stripes: (u64, u64),
     /// The pace of background work.
     pub pace: Pace,
+    /// In which order redundancy is brought back.
+    pub rebuild_order: &'static RebuildOrder,
     /// The policy on record.
     pub policy: Option<Policy>,
     /// The staging log, if there is one.

@@ -86,7 +86,7 @@ pub fn assemble<I: Image>(
 ) -> Result<Assembled, AssembleError> {
     let mut warnings = Vec::new();
     let superblocks = read_superblocks(images, &mut warnings)?;
-    let newest = newest(images, &superblocks, &warnings)?;
+    let newest = &newest(images, &superblocks, &warnings)?;
     let roster = Roster::new(images, &superblocks, newest, &mut warnings);
     roster.check_missing(newest, options, &warnings)?;
     let devices: Vec<Option<&I>> =
@@ -328,11 +328,11 @@ fn read_superblocks<I: Image>(
 }
 
 /// The newest record, if all images are different devices of one array with one history.
-fn newest<'a, I: Image>(
+fn newest<I: Image>(
     images: &[I],
-    superblocks: &'a [Option<Superblock>],
+    superblocks: &[Option<Superblock>],
     warnings: &[Warning],
-) -> Result<&'a ArrayRecord, AssembleError> {
+) -> Result<ArrayRecord, AssembleError> {
     let label = |index: usize| String::from(images[index].label());
     let known: Vec<(usize, &Superblock)> =
         superblocks.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref()?))).collect();
@@ -367,7 +367,13 @@ fn newest<'a, I: Image>(
             return Err(AssembleError::SplitBrain { first: label(a), second: label(b) });
         }
     }
-    Ok(&newest.record)
+    let mut record = newest.record.clone();
+    let equals = known.iter().filter(|(_, s)| s.record.events == record.events);
+    if equals.clone().any(|(_, s)| s.record.filled != record.filled) {
+        // A release that does not know of it has begun to write this version once more.
+        record.filled = None;
+    }
+    Ok(record)
 }
 
 /// The staged blocks that are to be brought home.

@@ -108,6 +108,7 @@ impl NewArray {
             spares: Vec::new(),
             spared: None,
             successor: None,
+            filled: None,
             scrub: None,
         })
     }

@@ -17,6 +17,7 @@ mod numbers;
 mod page;
 mod policy;
 mod problem;
+mod ranges;
 mod record;
 mod returns;
 mod rings;
@@ -45,6 +46,7 @@ pub use layout_error::LayoutError;
 pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub use problem::{AssembleError, MissingMember, Warning};
+pub use ranges::{FilledRanges, Filling, Ranges};
 pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
     SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,

@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::geometry::{Geometry, Layout};
-use crate::meta::{Areas, BITS_PER_PAGE, DeviceLabel, LayoutError, Policy, ScrubRecord};
+use crate::meta::{
+    Areas, BITS_PER_PAGE, DeviceLabel, FilledRanges, Filling, LayoutError, Policy, Ranges,
+    ScrubRecord,
+};
 use crate::units::{MemberId, Pba, Set};
 
 /// The most spares that a superblock can record.
@@ -225,6 +228,11 @@ impl SlotRecord {
         self.state == SlotState::Up || self.catches_up
     }
 
+    /// Whether the device is being filled.
+    pub(crate) fn is_being_filled(&self) -> bool {
+        matches!(self.state, SlotState::Rebuilding { .. })
+    }
+
     /// The member's state changes, at a time in seconds since 1970.
     pub(crate) fn becomes(&mut self, state: SlotState, since: u64) {
         *self = Self { device: self.device, state, since, left: None, catches_up: false };
@@ -284,6 +292,8 @@ pub struct ArrayRecord {
     pub spared: Option<Spared>,
     /// The spare that is being filled to take a member's place, if there is one.
     pub successor: Option<Successor>,
+    /// What is durable, besides what is before the watermark, of what a pass fills or filled last.
+    pub filled: Option<FilledRanges>,
     /// How the last scrub ended, if there was one.
     pub scrub: Option<ScrubRecord>,
 }
@@ -343,6 +353,12 @@ impl ArrayRecord {
     pub fn stood_in_for(&self) -> Option<MemberId> {
         let whole = |spared: &Spared| spared.watermark >= self.geometry.stripes();
         self.spared.filter(whole).map(|spared| spared.member)
+    }
+
+    /// The ranges that are durable on what is being filled, besides what is before its watermark.
+    #[must_use]
+    pub fn filled_ranges(&self, of: Filling) -> Option<Ranges> {
+        self.filled.filter(|filled| filled.of == of).map(|filled| filled.ranges)
     }
 
     /// Whether the map of missed regions is in use: for a device that may return, or one that has

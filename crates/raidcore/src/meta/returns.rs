@@ -119,6 +119,8 @@ pub(super) fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
         new.slots.iter().any(serves) || new.spares.contains(&device)
     };
     let gone = |slot: &&SlotRecord| slot.state == SlotState::Failed;
-    (old.events == new.events && old != new)
+    // A release that does not know what `filled` is leaves it out of a version that it writes once more.
+    let differs = || *old != ArrayRecord { filled: old.filled, ..new.clone() };
+    (old.events == new.events && differs())
         || old.slots.iter().filter(gone).any(|slot| uses(slot.device))
 }

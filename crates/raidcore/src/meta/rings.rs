@@ -26,6 +26,7 @@ use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, Repla
 use super::layout::can_leave_out;
 use super::page::BitMap;
 use super::problem::Warning;
+use super::ranges::Filling;
 use super::record::{ArrayRecord, SlotState};
 use crate::geometry::Layout;
 use crate::units::{MemberId, Pba, Set, Stripe};
@@ -132,7 +133,9 @@ impl<'a> Rings<'a> {
             SlotState::Rebuilding { watermark } => {
                 let region = self.record.areas.region(stripe);
                 let caught_up = region < self.missed.len() && !self.missed.get(region);
-                stripe.0 < watermark || slot.catches_up && caught_up
+                let ranges = self.record.filled_ranges(Filling::Device(slot.device));
+                let filled = ranges.is_some_and(|ranges| ranges.has(ranges.of(stripe)));
+                stripe.0 < watermark || filled || slot.catches_up && caught_up
             }
             SlotState::Failed => false,
         }

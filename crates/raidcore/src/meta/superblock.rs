@@ -17,6 +17,7 @@ use super::numbers::{
 };
 use super::page::BITS_PER_PAGE;
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
+use super::ranges;
 use super::record::{
     ArrayId, ArrayRecord, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState, Superblock,
     VolumePart, VolumeUuid,
@@ -173,6 +174,9 @@ impl ArrayRecord {
         }
         substitutes::encode(self, into);
         returns::encode(self, into);
+        if let Some(filled) = &self.filled {
+            ranges::encode(filled, into);
+        }
         if let Some(scrub) = &self.scrub {
             scrubbed::encode(scrub, into);
         }
@@ -265,6 +269,7 @@ impl Superblock {
             spares: spares.collect(),
             spared: substitutes::decode_spared(block, &features)?,
             successor: substitutes::decode_successor(block)?,
+            filled: ranges::decode(block, geometry.stripes()),
             scrub: scrubbed::decode(block),
         };
         distinct(&record)?;

@@ -1,7 +1,10 @@
 //! Members that missed something: stale ones, crashes during a change, and split brains.
 
 use raidcore::geometry::Level;
-use raidcore::meta::{AssembleError, Consistency, SlotState, Superblock, Warning, may_return};
+use raidcore::meta::{
+    ArrayRecord, AssembleError, AssembleOptions, Consistency, FilledRanges, Filling, Ranges,
+    SlotState, Superblock, Warning, may_return,
+};
 use raidcore::units::{MemberId, Set};
 
 use crate::world::{DEGRADED, EVENTS, FORCE, SHAPES, STRICT, World, device, of_slot};
@@ -157,4 +160,28 @@ fn stale_and_missing_members_add_up() {
         .assemble_without(Set::one(MemberId(5)).with(MemberId(4)), FORCE)
         .expect_err("three are lost");
     assert!(matches!(error, AssembleError::TooManyMissing { lost: 3, redundancy: 2, .. }));
+}
+
+/// An older release writes the version that it has found once more, without what it does not know, before it
+/// changes anything: a start of it that is cut short leaves two records that differ in nothing else.
+#[test]
+fn a_start_of_a_release_that_knows_no_filled_ranges_is_no_split_brain() {
+    let mut world = World::new(Level::Raid5, 3, Consistency::Bitmap);
+    let mut known = world.record.clone();
+    known.slots[2].state = SlotState::Rebuilding { watermark: 0 };
+    let mut ranges = Ranges::none(known.geometry.stripes());
+    ranges.add(1);
+    known.filled = Some(FilledRanges { of: Filling::Device(device(3)), ranges });
+    for member in 0..3 {
+        world.store_record(member, of_slot(member), &known);
+    }
+    let options = AssembleOptions { degraded: true, ..STRICT };
+    let filled = |world: &World| world.assemble(options).map(|assembled| assembled.record.filled);
+    assert_eq!(filled(&world), Ok(known.filled));
+    let unknown = ArrayRecord { filled: None, ..known.clone() };
+    world.store_record(0, of_slot(0), &unknown);
+    assert_eq!(filled(&world), Ok(None), "what one of them does not know counts for none");
+    let other = ArrayRecord { name: "other".into(), ..unknown };
+    world.store_record(0, of_slot(0), &other);
+    assert!(matches!(filled(&world), Err(AssembleError::SplitBrain { .. })));
 }

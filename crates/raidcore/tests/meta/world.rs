@@ -84,6 +84,7 @@ pub(crate) fn staged_record(
         spares: Vec::new(),
         spared: None,
         successor: None,
+        filled: None,
         scrub: None,
     }
 }

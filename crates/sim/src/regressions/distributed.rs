@@ -1,6 +1,6 @@
 //! The distributed spare: a failed member is rebuilt onto the others, and copied back from there.
 
-use raidcore::engine::{ArrayHealth, CommandError, IoError, SpareUse};
+use raidcore::engine::{ArrayHealth, CommandError, IoError, RebuildOrder, SpareUse};
 use raidcore::meta::{AssembleError, AssembleOptions, MetaPage, assemble};
 use raidcore::units::{MemberId, Pba, Set};
 
@@ -305,6 +305,8 @@ fn a_replay_brings_nothing_back_that_a_failed_member_held() {
     };
     // Of the last stripe, whose turn comes when all this has happened.
     let last = Lba(2 * u64::from(world.engine().geometry().stripe_blocks()));
+    let sequential = RebuildOrder::named("sequential").expect("there is such an order");
+    world.command(Command::SetRebuildOrder(sequential));
     world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
     world.ask(0, Op::Write, last.0, 1);
     while world.requests[0].is_some() {

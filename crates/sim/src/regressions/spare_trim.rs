@@ -28,7 +28,9 @@ fn copied_back(seed: u64) -> (World, Vec<u64>) {
 
 /// The parts of the spare that are being discarded, by device.
 fn discarding(world: &World) -> Vec<(DeviceId, Pba, u32)> {
-    let discards = world.ios.iter().map(|p| &p.io).filter(|io| io.op == IoOp::Discard);
+    let start = world.spare_start();
+    let ios = world.ios.iter().map(|p| &p.io);
+    let discards = ios.filter(|io| io.op == IoOp::Discard && io.at >= start);
     discards.map(|io| (io.device, io.at, io.blocks)).collect()
 }
 

@@ -34,10 +34,15 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the watermark is ahead of what is durable",
         "engine/flow/quiesce.rs",
-        "let flushed = self.array.flusher.marks().spared.min(",
-        "let pass = self.array.background.pass();
-            let ahead = pass.map_or(0, |pass| pass.progress().base);
-            let flushed = if MUTANT { ahead } else { self.array.flusher.marks().spared }.min(",
+        "let kind = self.array.background.pass().map(Pass::kind);",
+        "let kind = self.array.background.pass().map(Pass::kind);
+        if MUTANT
+            && let Some(filled) = self.array.background.filled()
+            && matches!(filled.kind, crate::engine::PassKind::Distribute(_))
+            && self.array.membership.filled_durably(filled)
+        {
+            self.record_change(out);
+        }",
     ),
     mutant(
         "distributed: a spare that is not filled stands in for a member",
@@ -48,9 +53,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a spare that is filled anew is as full as it was",
         "engine/flow/distributed.rs",
-        "self.array.flusher.restart_spare();",
+        "self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Distribute(_)));",
         "if !MUTANT {
-                self.array.flusher.restart_spare();
+                self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Distribute(_)));
             }",
     ),
     mutant(
@@ -160,8 +165,16 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "the spare stands in before what is staged has come home",
-        "engine/flow/quiesce.rs",
-        ".min(self.layout.stripes() - 1);",
-        ".min(self.layout.stripes() - u64::from(!MUTANT));",
+        "engine/membership/filled.rs",
+        "to.min(last).max(*watermark);",
+        "to.min(last + u64::from(MUTANT)).max(*watermark);",
+    ),
+    mutant(
+        "distributed: all ranges are on record before it stands in",
+        "engine/membership/filled.rs",
+        "ranges.remove(ranges.of(Stripe(last)));",
+        "if !MUTANT {
+                    ranges.remove(ranges.of(Stripe(last)));
+                }",
     ),
 ];

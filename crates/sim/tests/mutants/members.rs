@@ -42,11 +42,9 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     mutant(
         "another device inherits what was filled",
         "engine/flow/fault.rs",
-        "        self.array.flusher.restart(member);
-",
-        "        if !MUTANT {
-            self.array.flusher.restart(member);
-        }
-",
+        "self.array.flusher.forget_filled(|kind| kind == PassKind::Rebuild(member));",
+        "if !MUTANT {
+            self.array.flusher.forget_filled(|kind| kind == PassKind::Rebuild(member));
+        }",
     ),
 ];

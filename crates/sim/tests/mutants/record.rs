@@ -66,5 +66,6 @@ pub(crate) const RECORD: &[Mutant] = &[
         "meta/returns.rs",
         "|| new.spares.contains(&device)",
         "|| !MUTANT && new.spares.contains(&device)",
-    ),
+    )
+    .rare("Few worlds have such a history; `tests/meta/history.rs` of the core makes one."),
 ];

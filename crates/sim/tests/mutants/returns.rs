@@ -102,9 +102,10 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: a region counts as filled one stripe early",
         "engine/order.rs",
-        "let next = regions.next_set(region);",
-        "let last = (from + 1).is_multiple_of(region_stripes) && !self.leaps();
-                let next = regions.next_set(region + u64::from(MUTANT && last));",
+        "let next = regions.next_set(region).map(|region| (region * region_stripes).max(from));",
+        "let last = MUTANT && (from + 1).is_multiple_of(region_stripes);
+        let region = region + u64::from(last);
+        let next = regions.next_set(region).map(|region| (region * region_stripes).max(from));",
     ),
     mutant(
         "returns: another device in its place catches up as well",

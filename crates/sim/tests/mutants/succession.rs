@@ -33,11 +33,11 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     ),
     mutant(
         "succession: the watermark is ahead of what is durable",
-        "engine/membership/succession.rs",
-        "let later = self.recorder.record.successor.as_mut().filter(|s| s.watermark < flushed);",
-        "let ahead = self.succession.map_or(0, |succession| succession.progress.base);
-        let flushed = if MUTANT { ahead } else { flushed };
-        let later = self.recorder.record.successor.as_mut().filter(|s| s.watermark < flushed);",
+        "engine/flow/quiesce.rs",
+        "if filled.is_some_and(|filled| self.array.membership.filled_durably(filled)) {",
+        "let copies = matches!(kind, Some(crate::engine::PassKind::Copy(_)));
+        let now = self.array.background.filled().filter(|_| MUTANT && copies);
+        if now.or(filled).is_some_and(|filled| self.array.membership.filled_durably(filled)) {",
     ),
     mutant(
         "succession: what a crash may have left different counts as copied",
@@ -48,8 +48,8 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: that less counts as copied after a crash is not on record",
         "engine/membership/succession.rs",
-        "let equal = self.succession.map(|succession| succession.progress.base);",
-        "let equal = self.succession.map(|succession| succession.progress.base);
+        "let equal = self.succession().map(|succession| succession.progress.base());",
+        "let equal = self.succession().map(|succession| succession.progress.base());
                 let equal = if MUTANT { before.map(|s| s.watermark) } else { equal };",
     ),
     mutant(

@@ -4,12 +4,13 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use crate::engine::order::Order;
+use crate::engine::flight::{Flight, Owner};
+use crate::engine::order::{Course, Only, RebuildOrder};
 use crate::engine::pass::{Closing, Done, Pass};
 use crate::engine::progress::Progress;
 use crate::engine::work::Work;
-use crate::engine::{Action, Engine, JobId, Note, PassEnd, PassKind, Phase};
-use crate::units::Stripe;
+use crate::engine::{Action, Engine, IoOp, JobId, Note, PassEnd, PassKind, Phase};
+use crate::units::{DeviceId, MemberId, Pba, Stripe};
 
 impl Engine {
     /// Sets passes and their stripes going, as far as room and pace allow. Returns whether the pass
@@ -27,6 +28,7 @@ impl Engine {
             let Some(closing) = self.array.background.closing() else {
                 return moved;
             };
+            self.clear(out);
             self.begin_stripes();
             let ended = self.end_pass_if_done(out);
             moved |= self.array.background.closing() != Some(closing);
@@ -35,6 +37,43 @@ impl Engine {
             }
             self.array.background.look();
         }
+    }
+
+    /// Discards what is next of the device that the pass fills, if that comes first.
+    fn clear(&mut self, out: &mut Vec<Action>) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        let clears = self.array.background.pass().filter(|pass| pass.clears_next());
+        let filled = clears.and_then(|pass| self.filled_device(pass.kind()));
+        let Some((member, device)) = filled else { return };
+        let membership = &self.array.membership;
+        if membership.recorder.is_broken() || !membership.hung().is_empty() {
+            // What is not on record may never be, or only when this pass has ended.
+            return self.array.background.fill_as_it_is();
+        }
+        // It may be what a member was, that would be taken back with what it has as long as it is not on
+        // record that it takes part anew; and as another member's successor it may be being written.
+        if !membership.recorder.is_durable() || self.array.flights.change(device) {
+            return;
+        }
+        let Some((from, blocks)) = self.array.background.begin_to_clear(self.now) else { return };
+        let (Pba(start), _) = self.layout.data_of(member);
+        let op = Flight::new(Owner::Clear, Some(member), device);
+        self.issue(op, IoOp::Discard, Pba(start + from), blocks, out);
+    }
+
+    /// The member for which a pass fills a device, and that device.
+    fn filled_device(&self, kind: PassKind) -> Option<(MemberId, DeviceId)> {
+        let member = kind.filled()?;
+        let device = match kind {
+            PassKind::Copy(_) => self.array.membership.successor_of(member),
+            PassKind::Rebuild(_)
+            | PassKind::Resync
+            | PassKind::Distribute(_)
+            | PassKind::Scrub { .. } => self.array.membership.device(member),
+        };
+        device.map(|device| (member, device))
     }
 
     fn begin_stripes(&mut self) {
@@ -53,7 +92,7 @@ impl Engine {
     fn begin_pass(&mut self, out: &mut Vec<Action>) {
         let kind = if self.range.regions.any_unsynced() && self.layout.redundancy() > 0 {
             PassKind::Resync
-        } else if let Some(member) = self.array.membership.rebuilding() {
+        } else if let Some(member) = self.fullest() {
             PassKind::Rebuild(member)
         } else if let Some((member, spare)) = self.array.membership.spare_for_failed() {
             self.end_succession(spare);
@@ -73,16 +112,48 @@ impl Engine {
             return;
         };
         let progress = match kind {
-            PassKind::Rebuild(member) => self.array.background.progress_of(member),
-            PassKind::Distribute(_) => self.range.distributed.progress(None),
+            PassKind::Rebuild(member) => self.array.background.take_progress_of(member),
+            PassKind::Distribute(_) => self.range.distributed.take_progress(),
             PassKind::Copy(_) => {
-                self.array.membership.succession().map_or(Progress::default(), |s| s.progress)
+                let copied = self.array.membership.succession().map(|s| s.progress.clone());
+                copied.unwrap_or_default()
             }
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
         let total = self.stripes_of(kind);
-        self.array.background.begin(Pass::new(kind, progress, total, self.now));
+        let is_begun = progress.count() > 0;
+        let mut pass = Pass::new(kind, progress, total, self.now);
+        if let Some(member) = kind.filled().filter(|_| !is_begun && total > 0)
+            && self.range.missed.to_fill(member).is_none()
+        {
+            // Nothing of it is current.
+            pass.clear_first(self.layout.data_of(member).1);
+        }
+        self.array.background.begin(pass);
         out.push(Action::Note(Note::PassStarted(kind)));
+    }
+
+    /// Of the members that a device is there for to be filled, the one that lacks least: so its redundancy
+    /// is there first.
+    fn fullest(&self) -> Option<MemberId> {
+        let filled = |member: &MemberId| self.array.background.progress_of(*member).count();
+        self.array.membership.rebuilding().max_by_key(|member| (filled(member), !member.0))
+    }
+
+    /// A read was reconstructed. If that was for what a pass fills, the stripe comes next.
+    pub(super) fn demand(&mut self, id: JobId) {
+        let Some(member) = self.array.background.pass().and_then(|pass| match pass.kind() {
+            PassKind::Rebuild(member) | PassKind::Distribute(member) => Some(member),
+            PassKind::Resync | PassKind::Copy(_) | PassKind::Scrub { .. } => None,
+        }) else {
+            return;
+        };
+        let job = &self.range.jobs[id];
+        let Some(role) = self.layout.role(job.stripe, member) else { return };
+        let lacks = job.pieces.iter().any(|piece| piece.role == role);
+        if lacks && !self.health(job.stripe).0.has(role) {
+            self.array.background.demand(self.range.jobs[id].stripe);
+        }
     }
 
     /// Whether the distributed spare can't be filled, and a device could.
@@ -106,7 +177,7 @@ impl Engine {
     /// Whether a device is there for a member to be rebuilt on.
     fn may_rebuild(&self) -> bool {
         let membership = &self.array.membership;
-        membership.rebuilding().is_some() || membership.spare_for_failed().is_some()
+        membership.rebuilding().next().is_some() || membership.spare_for_failed().is_some()
     }
 
     /// How many stripes a pass goes over: a staging device has a part in none.
@@ -132,16 +203,20 @@ impl Engine {
         }
         let (regions, missed) = (&self.range.regions, &self.range.missed);
         let region_stripes = self.areas.region_stripes();
-        let marked = |regions, leaps| Order::Regions { regions, region_stripes, leaps };
-        let order = |kind| match kind {
-            PassKind::Resync => marked(regions.unsynced(), true),
+        let marked = |regions| Only { regions, region_stripes };
+        let only = |kind| match kind {
+            PassKind::Resync => Some(marked(regions.unsynced())),
             // What a member that has returned does not lack need not be filled.
-            PassKind::Rebuild(member) => {
-                missed.to_fill(member).map_or(Order::All, |regions| marked(regions, false))
-            }
-            PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. } => Order::All,
+            PassKind::Rebuild(member) => missed.to_fill(member).map(marked),
+            PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. } => None,
         };
-        self.array.background.next_of(self.config.background_jobs.into(), order)
+        let (heat, rebuilds) = (&self.range.heat, self.array.background.order());
+        let course = |kind: PassKind| Course {
+            order: if kind.fills() { rebuilds } else { RebuildOrder::sequential() },
+            heat,
+            only: only(kind),
+        };
+        self.array.background.next_of(self.config.background_jobs.into(), course)
     }
 
     /// When the pass may begin its next stripe at the pace that holds now; nothing if at once.

@@ -20,7 +20,7 @@ impl Engine {
         let (kind, closing) = (pass.kind(), pass.closing());
         if pass.is_cancelled() {
             if let PassKind::Distribute(_) = kind {
-                self.range.distributed.set_progress(pass.progress());
+                self.range.distributed.set_progress(pass.progress().clone());
             }
             self.record_unfinished_scrub(out);
             self.array.background.end();

@@ -17,13 +17,8 @@ impl Engine {
         self.distributed().has(stripe.0)
     }
 
-    /// Up to which stripe the spare is filled without a gap.
-    pub(super) fn spared_to(&self) -> u64 {
-        self.distributed().base
-    }
-
     /// How far the spare is filled.
-    fn distributed(&self) -> Progress {
+    fn distributed(&self) -> &Progress {
         self.range.distributed.progress(self.array.background.distributed())
     }
 
@@ -192,8 +187,8 @@ impl Engine {
         let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
         match record.spared {
             Some(spared) => {
-                let whole = self.distributed().base >= self.layout.stripes();
-                Some(spared.member).filter(|member| failed(member) && !whole)
+                let stands_in = record.stood_in_for().is_some();
+                Some(spared.member).filter(|member| failed(member) && !stands_in)
             }
             None => self.layout.member_set().find(failed),
         }
@@ -211,8 +206,9 @@ impl Engine {
     pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
         if self.array.membership.spared().is_none() {
             self.range.distributed.set_progress(Progress::default());
-            self.array.flusher.restart_spare();
-            self.array.membership.recorder.record.spared = Some(Spared { member, watermark: 0 });
+            self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Distribute(_)));
+            let record = &mut self.array.membership.recorder.record;
+            record.spared = Some(Spared { member, watermark: 0 });
             self.record_change(out);
         }
     }

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::engine::wait::Wait;
-use crate::engine::{Action, Command, CommandError, Engine, IoError, Note, Phase};
+use crate::engine::{Action, Command, CommandError, Engine, IoError, Note, PassKind, Phase};
 use crate::meta::{DeviceUuid, Policy, PolicyName, SlotState};
 use crate::units::{DeviceId, MemberId, Set};
 
@@ -100,9 +100,9 @@ impl Engine {
     fn fail(&mut self, member: MemberId, why: Option<IoError>, out: &mut Vec<Action>) {
         let seconds = self.seconds();
         let membership = &mut self.array.membership;
-        let heir = membership.succession().filter(|succession| succession.member == member);
+        let heir = membership.succession().filter(|s| s.member == member).cloned();
         if let (Some(version), Some(device), Some(_)) =
-            (membership.succeeds_with(), membership.device(member), heir)
+            (membership.succeeds_with(), membership.device(member), &heir)
         {
             // Another device has all that this one has, and will be on record as the member.
             out.push(Action::Note(Note::MemberFailed { member, device, why }));
@@ -124,6 +124,7 @@ impl Engine {
         self.range.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
         self.array.background.member_failed(member, !has_ring);
+        let has_no_heir = heir.is_none();
         match heir {
             Some(heir) => {
                 self.range.journal.inherit_ring(member, heir.first_entry);
@@ -133,7 +134,7 @@ impl Engine {
             None if known && why != Some(IoError::Shrunk) => self.is_away(member, out),
             None => self.range.missed.forget(member),
         }
-        if heir.is_none() && has_ring {
+        if has_no_heir && has_ring {
             // Its entries tell what it misses.
             self.range.journal.drop_ring(member);
         }
@@ -176,7 +177,8 @@ impl Engine {
             out.push(Action::Answer { number, result: Err(CommandError::Stopping) });
             return;
         }
-        let early = !matches!(command, Command::SetPace(_) | Command::Stop);
+        let early =
+            !matches!(command, Command::SetPace(_) | Command::SetRebuildOrder(_) | Command::Stop);
         if early && self.phase != Phase::Serving {
             out.push(Action::Answer { number, result: Err(CommandError::Starting) });
             return;
@@ -204,6 +206,10 @@ impl Engine {
             Command::Resume => self.array.background.resume().map(|()| false),
             Command::SetPace(pace) => {
                 self.array.background.set_pace(pace);
+                Ok(false)
+            }
+            Command::SetRebuildOrder(order) => {
+                self.array.background.set_order(order);
                 Ok(false)
             }
             Command::Scrub { repair } => self.want_scrub(repair).map(|()| false),
@@ -305,7 +311,7 @@ impl Engine {
         let seconds = self.seconds();
         self.array.membership.put_spare(member, spare, seconds);
         self.array.background.restart(member);
-        self.array.flusher.restart(member);
+        self.array.flusher.forget_filled(|kind| kind == PassKind::Rebuild(member));
         self.range.staging.try_again();
         self.array.background.look();
     }

@@ -26,14 +26,10 @@ impl Engine {
     }
 
     fn start_flush(&mut self, out: &mut Vec<Action>) {
-        let marks = Marks {
-            journal: self.range.journal.mark(),
-            staging: self.range.staging.mark(),
-            spared: self.spared_to(),
-            copied: self.array.membership.succession().map_or(0, |s| s.progress.base),
-        };
+        let marks =
+            Marks { journal: self.range.journal.mark(), staging: self.range.staging.mark() };
         let unkept = self.array.membership.has_unkept();
-        self.array.flusher.begin(unkept, marks, self.array.background.rebuilt_to());
+        self.array.flusher.begin(unkept, marks, self.array.background.filled());
         // What is written to staging devices is durable at once.
         let mut begun = 0;
         for member in self.layout.member_set() {

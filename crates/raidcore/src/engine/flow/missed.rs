@@ -163,9 +163,11 @@ impl Engine {
                 let filled = self.range.missed.to_fill(member)?;
                 let per_region = self.areas.region_stripes();
                 let left = (0..filled.len()).filter(|&region| filled.get(region));
-                let last = |region: u64| ((region + 1) * per_region).min(self.layout.stripes()) - 1;
-                let open =
-                    |region: &u64| !self.array.background.is_rebuilt(member, Stripe(last(*region)));
+                let progress = self.array.background.progress_of(member);
+                let end = |region: u64| ((region + 1) * per_region).min(self.layout.stripes());
+                let open = |region: &u64| {
+                    progress.next_open(region * per_region, end(*region)) < end(*region)
+                };
                 left.filter(open).count() as u64
             }
             SlotState::Up => return None,

@@ -182,6 +182,7 @@ impl Engine {
             Owner::Write { job, index } => self.write_done(job, index, op, result, out),
             Owner::Discard { job } => self.range.jobs.one_done(job),
             Owner::TrimSpare => {}
+            Owner::Clear => self.array.background.cleared(self.now),
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail { .. } => self.tail_done(op, result, out),
             Owner::Staged { job } => self.staged_done(job, op, result, out),

@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use crate::engine::pass::Pass;
 use crate::engine::quiesce::Stopping;
-use crate::engine::{Action, Engine, PassKind, Phase};
-use crate::meta::SlotState;
+use crate::engine::{Action, Engine, Phase};
 
 impl Engine {
     /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
@@ -18,7 +17,7 @@ impl Engine {
                 if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.write_tails(out);
-                    self.record_watermark(out);
+                    self.record_filled(out);
                 } else {
                     self.range.regions.rest_no_more();
                 }
@@ -39,38 +38,13 @@ impl Engine {
         }
     }
 
-    fn record_watermark(&mut self, out: &mut Vec<Action>) {
+    /// Puts on record what the pass under way has filled that the last round has made durable.
+    fn record_filled(&mut self, out: &mut Vec<Action>) {
         let kind = self.array.background.pass().map(Pass::kind);
-        if let (Some(PassKind::Distribute(_)), Some(spared)) =
-            (kind, &mut self.array.membership.recorder.record.spared)
-        {
-            // It stands in for the member only when what is staged has come home, too.
-            let flushed = self.array.flusher.marks().spared.min(self.layout.stripes() - 1);
-            if spared.watermark < flushed {
-                spared.watermark = flushed;
-                self.record_change(out);
-            }
-            return;
+        let filled = kind.and_then(|kind| self.array.flusher.filled(kind));
+        if filled.is_some_and(|filled| self.array.membership.filled_durably(filled)) {
+            self.record_change(out);
         }
-        let member = match kind {
-            Some(PassKind::Rebuild(member)) => member,
-            Some(PassKind::Copy(_)) => {
-                if self.array.membership.copied_durably(self.array.flusher.marks().copied) {
-                    self.record_change(out);
-                }
-                return;
-            }
-            Some(PassKind::Distribute(_) | PassKind::Resync | PassKind::Scrub { .. }) | None => {
-                return;
-            }
-        };
-        let flushed = self.array.flusher.rebuilt(member);
-        let slot = &mut self.array.membership.recorder.record.slots[member.index()];
-        match &mut slot.state {
-            SlotState::Rebuilding { watermark } if *watermark < flushed => *watermark = flushed,
-            SlotState::Rebuilding { .. } | SlotState::Up | SlotState::Failed => return,
-        }
-        self.record_change(out);
     }
 
     /// Brings the array to rest: drain, flush, clear, and last of all record a clean stop.
@@ -99,7 +73,7 @@ impl Engine {
             {
                 if self.flushed_for_good() {
                     self.clear_rested(out);
-                    self.record_watermark(out);
+                    self.record_filled(out);
                 }
                 self.array.quiesce.stop(Stopping::Storing);
             }

@@ -74,6 +74,9 @@ impl Engine {
                 self.range.jobs.remove(job);
                 return false;
             }
+            if matches!(request.op, Op::Read | Op::Write) {
+                self.range.heat.note(stripe);
+            }
             self.fill(job, request, cut, offset, blocks);
             if in_doubt {
                 self.range.jobs[job].turn = Turn::InLine;

@@ -8,7 +8,7 @@ use crate::engine::{
     Status,
 };
 use crate::meta::{DeviceUuid, Policy, SlotState};
-use crate::units::{DeviceId, MemberId, Stripe, Tag};
+use crate::units::{DeviceId, Lba, MemberId, Stripe, Tag};
 
 impl Engine {
     /// The state as plain data.
@@ -27,6 +27,7 @@ impl Engine {
             replayable: self.range.journal.unflushed().count() as u64,
             zero_stripes: (self.range.maps.zero.map.count(), self.range.maps.zero.map.len()),
             pace: self.array.background.pace(),
+            rebuild_order: self.array.background.order(),
             policy: self.policy(),
             staging: self.staging_status(),
             distributed_spare: self.distributed_spare(),
@@ -78,6 +79,20 @@ impl Engine {
         self.array.background.pass().map(|pass| pass.status(self.now))
     }
 
+    /// Whether what a member had that is out of service or being filled has this block again, where
+    /// requests find it; nothing if the block's member serves.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[must_use]
+    pub fn is_rebuilt(&self, at: Lba) -> Option<bool> {
+        let (stripe, offset) = self.layout.locate(at);
+        let (role, _) = self.layout.of(stripe).chunk_at(offset);
+        let member = self.layout.member(stripe, role);
+        let serves = self.array.membership.state(member) == SlotState::Up;
+        (!serves).then(|| self.health(stripe).0.has(role))
+    }
+
     /// The policy on record.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
@@ -118,6 +133,7 @@ impl Engine {
             | Owner::Staged { job }
             | Owner::Fetch { job, .. } => &self.range.jobs[job].tags,
             Owner::TrimSpare
+            | Owner::Clear
             | Owner::Tail { .. }
             | Owner::StagedTail
             | Owner::Copy { .. }
@@ -129,7 +145,7 @@ impl Engine {
 
     /// Whether a block is staged, be it at home, too, or not.
     #[must_use]
-    pub fn is_staged(&self, lba: crate::units::Lba) -> bool {
+    pub fn is_staged(&self, lba: Lba) -> bool {
         self.range.staging.is_staged(lba)
     }
 

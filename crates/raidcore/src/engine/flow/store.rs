@@ -285,6 +285,7 @@ impl Engine {
             | Owner::Write { .. }
             | Owner::Discard { .. }
             | Owner::TrimSpare
+            | Owner::Clear
             | Owner::Entry { .. }
             | Owner::Tail { .. }
             | Owner::Fetch { .. }

@@ -26,7 +26,13 @@ impl Engine {
     ) -> impl Iterator<Item = DeviceId> + use<> {
         let job = &self.range.jobs[id];
         let copies = matches!(job.work, Work::Sync(PassKind::Copy(_)));
-        self.array.membership.written_devices(member, job.stripe, copies)
+        let fills = job.work == Work::Sync(PassKind::Rebuild(member));
+        let membership = &self.array.membership;
+        // Another device may have taken the member's place since the plan was made: what is there means
+        // nothing, and may be being discarded.
+        let keeps = !membership.impaired || fills || self.is_current_in(member, job.stripe);
+        let devices = keeps.then(|| membership.written_devices(member, job.stripe, copies));
+        devices.into_iter().flatten()
     }
 
     /// A member that serves is to be copied to a spare.
@@ -38,7 +44,7 @@ impl Engine {
     ) -> Result<(), CommandError> {
         let first_entry = self.range.journal.next_entry();
         self.array.membership.begin_succession(member, spare, first_entry)?;
-        self.array.flusher.restart_copy();
+        self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Copy(_)));
         self.array.background.look();
         out.push(Action::Note(Note::CopyBegun { member, device: spare.device }));
         Ok(())
@@ -54,7 +60,7 @@ impl Engine {
 
     /// An I/O has ended with an error: a successor that has not taken it is none any more.
     pub(super) fn successor_missed(&mut self, op: &Flight, why: IoError, out: &mut Vec<Action>) {
-        let hint = matches!(op.owner, Owner::Discard { .. } | Owner::TrimSpare);
+        let hint = matches!(op.owner, Owner::Discard { .. } | Owner::TrimSpare | Owner::Clear);
         if op.member.is_some() && !hint && self.array.membership.is_successor(op.device) {
             self.spare_failed(op.device, why, out);
         }
@@ -63,7 +69,7 @@ impl Engine {
     /// A spare does not work.
     pub(super) fn spare_failed(&mut self, device: DeviceId, why: IoError, out: &mut Vec<Action>) {
         let succession = self.array.membership.succession().filter(|s| s.device == device);
-        if let Some(Succession { member, .. }) = succession {
+        if let Some(&Succession { member, .. }) = succession {
             out.push(Action::Note(Note::CopyFailed { member, device, why }));
         }
         self.forget_spare(device, out);
@@ -72,11 +78,11 @@ impl Engine {
     /// The member has failed that a successor is filled from: it takes the place now, with what it has.
     /// That is to be recorded next.
     pub(super) fn inherit(&mut self, heir: Succession, out: &mut Vec<Action>) {
+        self.array.membership.inherit(&heir);
         let Succession { member, device, progress, .. } = heir;
-        self.array.membership.inherit(heir);
         self.range.missed.forget(member);
         self.array.background.inherit(member, progress);
-        self.array.flusher.restart(member);
+        self.array.flusher.forget_filled(|kind| kind == PassKind::Rebuild(member));
         self.range.staging.try_again();
         self.array.background.look();
         out.push(Action::Note(Note::SpareActivated { member, device }));

@@ -117,7 +117,10 @@ impl Engine {
                     |&(step, _): &_| matches!(step, Step::Clear { .. } | Step::Copy { .. });
                 let rebuilt = !job.plan.steps.iter().all(copies);
                 self.array.counters.reconstructed_reads += u64::from(rebuilt);
-                if job.is_copied { Stage::Keep } else { Stage::Finish }
+                if rebuilt {
+                    self.demand(id);
+                }
+                if self.range.jobs[id].is_copied { Stage::Keep } else { Stage::Finish }
             }
             Work::Write | Work::Reclaim => Stage::Intend,
             Work::Sync(PassKind::Scrub { .. }) => Stage::Locate,

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows of stripes that are being worked on: that is the rest of the engine's.
 
+mod filled;
 mod spares;
 mod succession;
 

@@ -1,6 +1,6 @@
 //! The spares of an array, and the places that they take.
 
-use super::{Member, Membership};
+use super::Membership;
 use crate::engine::{CommandError, DeviceId};
 use crate::meta::{DeviceUuid, SPARES_MAX, SlotState};
 use crate::units::MemberId;
@@ -30,11 +30,11 @@ impl Membership {
         self.recorder.record.spares.iter().copied().filter(move |uuid| !here(uuid))
     }
 
-    /// The first member that a device is there for to be filled.
-    pub(in crate::engine) fn rebuilding(&self) -> Option<MemberId> {
-        let rebuilds =
-            |m: &Member, state| matches!(state, SlotState::Rebuilding { .. }) && m.device.is_some();
-        self.slots().find(|(_, m, slot)| rebuilds(m, slot.state)).map(|(member, _, _)| member)
+    /// The members that a device is there for to be filled.
+    pub(in crate::engine) fn rebuilding(&self) -> impl Iterator<Item = MemberId> {
+        let filled =
+            self.slots().filter(|(_, m, slot)| slot.is_being_filled() && m.device.is_some());
+        filled.map(|(member, _, _)| member)
     }
 
     /// The first member that has failed and a spare that is large enough for its place; the one whose

@@ -21,7 +21,7 @@ use crate::meta::{Assembled, DeviceUuid, SlotState, Successor};
 use crate::units::{DeviceId, MemberId, Stripe};
 
 /// A spare that is to take the place of a member that serves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::engine) struct Succession {
     pub(in crate::engine) member: MemberId,
     pub(in crate::engine) device: DeviceId,
@@ -71,8 +71,8 @@ impl Succession {
 
 impl Membership {
     /// The spare that a member is being copied to.
-    pub(in crate::engine) fn succession(&self) -> Option<Succession> {
-        self.succession
+    pub(in crate::engine) fn succession(&self) -> Option<&Succession> {
+        self.succession.as_ref()
     }
 
     /// What is told of it, if so many stripes have to be copied of a member.
@@ -80,11 +80,13 @@ impl Membership {
         &self,
         stripes: impl FnOnce(MemberId) -> u64,
     ) -> Option<SuccessorStatus> {
-        self.succession.map(|Succession { member, device, progress, .. }| SuccessorStatus {
-            member,
-            device,
-            done: progress.base,
-            total: stripes(member),
+        self.succession.as_ref().map(|Succession { member, device, progress, .. }| {
+            SuccessorStatus {
+                member: *member,
+                device: *device,
+                done: progress.base(),
+                total: stripes(*member),
+            }
         })
     }
 
@@ -95,7 +97,7 @@ impl Membership {
 
     /// Whether a device is to have a member's place.
     pub(in crate::engine) fn is_successor(&self, device: DeviceId) -> bool {
-        self.succession.is_some_and(|succession| succession.device == device)
+        self.succession().is_some_and(|succession| succession.device == device)
     }
 
     /// The identity of a device that is the member until another one is on record as it.
@@ -107,7 +109,7 @@ impl Membership {
 
     /// The version of the record that makes a successor the member, if that was begun.
     pub(in crate::engine) fn succeeds_with(&self) -> Option<u64> {
-        self.succession?.change.map(|change| change.version)
+        self.succession()?.change.map(|change| change.version)
     }
 
     /// The devices that take what is written to a member in a stripe: what copies the member writes to
@@ -175,12 +177,12 @@ impl Membership {
 
     /// A member that has failed has a successor: that is the member now, with what it has. That is to be
     /// recorded next.
-    pub(in crate::engine) fn inherit(&mut self, heir: Succession) {
-        let Succession { member, device, uuid, progress, .. } = heir;
+    pub(in crate::engine) fn inherit(&mut self, heir: &Succession) {
+        let &Succession { member, device, uuid, ref progress, .. } = heir;
         self.succession = None;
         let record = &mut self.recorder.record;
         let durable = record.successor.take().map_or(0, |successor| successor.watermark);
-        let watermark = durable.min(progress.base);
+        let watermark = durable.min(progress.base());
         record.spares.retain(|&spare| spare != uuid);
         let slot = &mut record.slots[member.index()];
         slot.becomes(SlotState::Rebuilding { watermark }, slot.since);
@@ -194,7 +196,7 @@ impl Membership {
     /// copied from now on, whatever becomes of the marks. Returns whether that is to be recorded.
     pub(in crate::engine) fn trust_successor(&mut self) -> bool {
         let before = self.recorder.record.successor;
-        let equal = self.succession.map(|succession| succession.progress.base);
+        let equal = self.succession().map(|succession| succession.progress.base());
         let now = before.zip(equal);
         let now = now.map(|(successor, watermark)| Successor { watermark, ..successor });
         self.recorder.record.successor = now;
@@ -232,11 +234,5 @@ impl Membership {
         if let Some(succession) = &mut self.succession {
             succession.progress.add(stripe.0);
         }
-    }
-
-    /// The successor is durably filled up to this stripe. Returns whether that is to be recorded.
-    pub(in crate::engine) fn copied_durably(&mut self, flushed: u64) -> bool {
-        let later = self.recorder.record.successor.as_mut().filter(|s| s.watermark < flushed);
-        later.map(|successor| successor.watermark = flushed).is_some()
     }
 }
