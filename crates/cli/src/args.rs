@@ -292,6 +292,13 @@ pub(crate) enum RebuildAction {
     },
     /// Show how far it is
     Status(WatchArgs),
+    /// List the orders in which redundancy is brought back, or choose one until the array is stopped
+    Order {
+        /// The array's name
+        name: Option<String>,
+        /// The order
+        order: Option<String>,
+    },
     /// Hold it
     Pause {
         /// The array's name

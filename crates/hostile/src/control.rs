@@ -195,7 +195,7 @@ fn request(choices: &mut Choices<'_>, dir: &Path) -> Vec<u8> {
     let (force, limit) = (Value::from(choices.flag()), |choices: &mut Choices<'_>| {
         Value::from(choices.pick(&[0, 1, 1 << 20, 1 << 40, u64::MAX]))
     });
-    let (name, fields): (_, Vec<(&str, Value)>) = match choices.below(12) {
+    let (name, fields): (_, Vec<(&str, Value)>) = match choices.below(13) {
         0 => ("status", vec![]),
         1 => ("disk-fail", vec![("disk", disk.into())]),
         2 => ("disk-add", vec![("path", path.into()), ("force", force)]),
@@ -210,6 +210,7 @@ fn request(choices: &mut Choices<'_>, dir: &Path) -> Vec<u8> {
         8 => ("limit", vec![("max", limit(choices))]),
         9 => ("scrub-start", vec![("repair", force)]),
         10 => ("scrub-cancel", vec![]),
+        11 => ("rebuild-order", vec![("order", choices.pick(&["popular", "no such"]).into())]),
         _ => ("stop", vec![]),
     };
     let version = if choices.rarely(16) { choices.below(4) } else { 1 };
@@ -281,7 +282,7 @@ fn check(line: &[u8], answer: &str) {
     // take the last.
     let rewritten = serde_json::from_slice::<Value>(line).map(|value| value.to_string());
     let plain = rewritten.is_ok_and(|rewritten| rewritten == shown.trim_end());
-    let bounds = matches!(request, Some(Request::Limit { .. }));
+    let bounds = matches!(request, Some(Request::Limit { .. } | Request::RebuildOrder { .. }));
     let misunderstood = code == "bad-request" && plain && !bounds;
     assert!(!misunderstood || request.is_none(), "{shown} is a request: {message}");
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use raidcore::engine::{REBUILD_ORDERS, RebuildOrder};
 use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::{ArrayReport, Client, Health, Request, disk_name};
@@ -133,6 +134,11 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
             ask_and_wait(&name, run_dir, &request, output, &done, wait)
         }
         RebuildAction::Status(watch) => show_work(&watch.name, run_dir, output, watch.wait),
+        RebuildAction::Order { name: Some(name), order: Some(order) } => {
+            let done = format!("{name}: redundancy is brought back in the order {order}");
+            ask(&name, run_dir, &Request::RebuildOrder { order }, output, &done)
+        }
+        RebuildAction::Order { name, .. } => list_orders(name.as_deref(), run_dir, output),
         RebuildAction::Pause { name } => {
             ask(&name, run_dir, &Request::Pause, output, &format!("{name}: paused"))
         }
@@ -146,6 +152,22 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
             ask(&name, run_dir, &request, output, &format!("{name}: the pace is set"))
         }
     }
+}
+
+/// All orders, and which one the array has, if there is a name.
+fn list_orders(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    let report = name.map(|name| Client::connect(run_dir, name)?.status()).transpose()?;
+    let has = |order: &RebuildOrder| report.as_ref().map(|r| r.rebuild_order == order.name);
+    let row = |order: &RebuildOrder| json!({ "name": order.name, "about": order.about, "set": has(order) == Some(true) });
+    let value: Value = REBUILD_ORDERS.iter().map(row).collect();
+    output.result(&json!({ "orders": value }), || {
+        let line = |order: &RebuildOrder| {
+            let mark = has(order).map_or("", |set| if set { "* " } else { "  " });
+            format!("{mark}{:<12}{}", order.name, order.about)
+        };
+        REBUILD_ORDERS.iter().map(line).collect::<Vec<_>>().join("\n")
+    });
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn scrub(action: ScrubAction, run_dir: &Path, output: Output) -> Result<ExitCode> {

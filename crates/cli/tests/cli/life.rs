@@ -231,6 +231,13 @@ fn a_rebuild_is_paced_paused_and_resumed() {
     world.run("disk fail tank 0").done();
     world.run("disk replace tank 0 new").done();
     world.run("rebuild pause tank").done();
+    assert!(world.run("rebuild order tank").done().contains("* demand "));
+    let said = world.run("rebuild order tank sequential").done();
+    assert!(said.contains("in the order sequential"), "{said}");
+    assert_eq!(world.status("tank")["rebuild_order"], "sequential");
+    let orders = world.run("rebuild order tank").done();
+    assert!(orders.contains("* sequential ") && orders.contains("\n  popular "), "{orders}");
+    assert!(world.run("rebuild order").done().starts_with("demand "));
     let pass = &world.status("tank")["pass"];
     assert_eq!((&pass["task"], &pass["paused"]), (&"rebuild".into(), &true.into()));
     let waited = world.run("rebuild status tank --wait");

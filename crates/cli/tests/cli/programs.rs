@@ -54,6 +54,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("disk replace", "tank 2 m5 --wait", true),
     ("rebuild status", "tank", true),
     ("rebuild limit", "tank --min 1M", true),
+    ("rebuild order", "tank", true),
     ("rebuild pause", "tank", false),
     ("rebuild resume", "tank", false),
     ("scrub start", "tank --wait", true),

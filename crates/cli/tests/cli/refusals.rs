@@ -348,6 +348,8 @@ fn a_running_array_refuses_what_would_harm_it() {
         world.run(line).failed(&none);
     }
     world.run("rebuild limit tank --min 2M --max 1M").failed(&["minimum"]);
+    let none = ["no rebuild order \"backwards\"", "evenkeel rebuild order"];
+    world.run("rebuild order tank backwards").failed(&none);
     world.run("disk fail tank 1").done();
     world.run("disk fail tank 1").failed(&["already failed", "evenkeel status tank"]);
     world.run("disk fail tank 2").failed(&["no redundancy left"]);

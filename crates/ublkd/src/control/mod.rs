@@ -130,6 +130,11 @@ pub enum Request {
         #[serde(default)]
         max: Option<u64>,
     },
+    /// Set the order in which redundancy is brought back.
+    RebuildOrder {
+        /// An order's name.
+        order: String,
+    },
     /// Set the policy against garbage collection.
     PolicySet {
         /// A scheme's name. If it names no cache, the cache stays as it is.

@@ -206,6 +206,9 @@ pub struct ArrayReport {
     pub zero_stripes: Marked,
     /// The pace of background work.
     pub pace: PaceReport,
+    /// In which order redundancy is brought back: a name of `evenkeel rebuild order`.
+    #[serde(default)]
+    pub rebuild_order: String,
     /// Users' requests.
     pub requests: Requests,
     /// The policy against garbage collection.
@@ -336,6 +339,7 @@ impl ArrayReport {
                 min_bytes_per_second: status.pace.min,
                 max_bytes_per_second: (status.pace.max < u64::MAX).then_some(status.pace.max),
             },
+            rebuild_order: status.rebuild_order.name.to_owned(),
             requests: (status.counters.requests, status.counters.errors).into(),
             policy: policy.to_owned(),
             detours: (status.counters.detours, status.counters.detour_blocks).into(),

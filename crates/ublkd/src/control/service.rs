@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use det::Instant;
-use raidcore::engine::{Command, CommandError, Note, Pace, Status};
+use raidcore::engine::{Command, CommandError, Note, Pace, RebuildOrder, Status};
 use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
@@ -167,6 +167,14 @@ impl Service {
                     return Err(Refusal::new("bad-request", message).hint("give both"));
                 }
                 self.command_all(Command::SetPace(pace)).await
+            }
+            Request::RebuildOrder { order } => {
+                let Some(order) = RebuildOrder::named(&order) else {
+                    let message = format!("there is no rebuild order {order:?}");
+                    let hint = "`evenkeel rebuild order` lists all";
+                    return Err(Refusal::new("bad-request", &message).hint(hint));
+                };
+                self.command_all(Command::SetRebuildOrder(order)).await
             }
             Request::PolicySet { scheme } => self.set_policy(&scheme).await,
             Request::CacheSet { cache } => self.set_cache(&cache).await,
