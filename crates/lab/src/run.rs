@@ -228,7 +228,7 @@ impl<T: System> Runner<'_, T> {
     /// Whether requests at `at` are after the end.
     fn is_late(&self, at: Instant) -> bool {
         let time = self.spec.seconds.map(Duration::from_secs_f64);
-        self.system.rebuilt().is_some()
+        self.system.rebuilt().is_end
             || self.last.is_some_and(|last| self.came >= last)
             || time.zip(self.meter.start()).is_some_and(|(time, start)| at >= start + time)
     }

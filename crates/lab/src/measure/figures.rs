@@ -11,7 +11,7 @@ use super::timeline::Timeline;
 use super::{Collecting, Meter};
 use crate::plan::{groups, longest_wait, victim_utilisation};
 use crate::run::RunEnd;
-use crate::system::{Logged, Steered, System};
+use crate::system::{Logged, Rebuilt, Steered, System};
 
 /// The figures of a run. Shares are parts of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +58,10 @@ pub struct Figures {
     pub extra_reads: f64,
     /// How long the rebuild took, in seconds, if there was one and it has ended.
     pub rebuild_seconds: Option<f64>,
+    /// How long it took until four of five reads of what the failed member had found that rebuilt, in
+    /// seconds, if that came to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mostly_rebuilt_seconds: Option<f64>,
     /// Writes (of stripes) that were staged, per write.
     pub staged: f64,
     /// Writes (of stripes) that would have been staged, had there been room, per write.
@@ -173,7 +177,7 @@ pub(super) struct Drives {
     ios: (u64, u64),
     steered: Steered,
     logged: Option<Logged>,
-    rebuilt: Option<Duration>,
+    rebuilt: Rebuilt,
 }
 
 impl Drives {
@@ -238,7 +242,8 @@ impl Meter {
             copy_reads: part(copies, reads.count as f64),
             copied: part(steered.copied_blocks as f64, self.read_blocks as f64),
             extra_reads: part(steered.detour_blocks as f64, self.read_blocks as f64),
-            rebuild_seconds: self.drives.rebuilt.map(|time| time.as_secs_f64()),
+            rebuild_seconds: self.drives.rebuilt.took.map(|time| time.as_secs_f64()),
+            mostly_rebuilt_seconds: self.drives.rebuilt.mostly.map(|time| time.as_secs_f64()),
             staged: part(staged, writes.count as f64),
             staging_refused: part(steered.refused_writes as f64, writes.count as f64),
             reclaimed_blocks: steered.reclaimed_blocks,

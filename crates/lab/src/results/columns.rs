@@ -103,6 +103,7 @@ pub const COLUMNS: &[Column] = &[
     column("GC any", Unit::Share, |f| f.gc_any),
     column("GC overlap", Unit::Share, |f| f.gc_overlap),
     column("rebuild", Unit::Seconds, |f| f.rebuild_seconds.unwrap_or(0.0)),
+    column("mostly rebuilt", Unit::Seconds, |f| f.mostly_rebuilt_seconds.unwrap_or(0.0)),
     column("throughput CV", Unit::Factor, |f| f.throughput_variation),
     column("device WAF", Unit::Factor, |f| f.device_waf),
     column("array WAF", Unit::Factor, |f| f.array_waf),

@@ -1,7 +1,5 @@
 //! One SSD by itself.
 
-use std::time::Duration;
-
 use det::Instant;
 use flashsim::{Op, Ssd};
 
@@ -65,10 +63,6 @@ impl System for Alone {
     fn begin(&mut self, _now: Instant, _told: &mut Told) {
         self.drive.reset_stats();
         self.ios = (0, 0);
-    }
-
-    fn rebuilt(&self) -> Option<Duration> {
-        None
     }
 
     fn drive_ios(&self) -> (u64, u64) {

@@ -3,24 +3,23 @@
 //! The engine is the one that serves real devices. Blocks have no bytes here and arithmetic takes
 //! no time; all other actions of the engine, including metadata and journal, are I/O on the SSDs.
 
-use std::time::Duration;
-
 use det::Instant;
 use flashsim::{Op, Ssd};
-use raidcore::engine::{self, Command, Config, Engine, Note, Pace, PassEnd, PassKind};
+use raidcore::engine::{self, Command, Config, Engine, Pace};
 use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
-use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId, Pba};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba};
 use raidlog::array::Input;
-use raidlog::host::Said;
 use raidlog::{Machine, ONLY};
 use steering::Steering;
 
-use super::array_spec::{ArraySpec, RebuildSpec};
+use super::array_spec::ArraySpec;
 use super::drive::{Drive, Io};
-use super::hosted::{Beyond, Hosted};
+use super::hosted::Hosted;
+use super::rebuild::{RebuildSpec, Rebuilt, Watch};
 use super::{Request, Steered, System, Told};
 use crate::units::Bytes;
+use crate::workload::Kind;
 
 /// Why an array can't be started.
 #[derive(Debug, thiserror::Error)]
@@ -45,38 +44,7 @@ pub struct Array {
     config: Config,
     /// SSDs that are members or staging devices at first. One more may be a spare.
     places: usize,
-    rebuild: Option<RebuildSpec>,
-    measured: Rebuilt,
-}
-
-/// How long a rebuild took.
-struct Rebuilt {
-    failed_at: Instant,
-    took: Option<Duration>,
-}
-
-impl Beyond for Rebuilt {
-    fn hear(&mut self, now: Instant, said: Said) {
-        match said {
-            Said::Array(
-                _,
-                Note::PassEnded(
-                    PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_),
-                    PassEnd::Done,
-                ),
-            ) => self.took = Some(now - self.failed_at),
-            Said::Answer { result, .. } => {
-                assert_eq!(result, Ok(()), "what is asked of it here is possible");
-            }
-            Said::Array(..)
-            | Said::Volume(_)
-            | Said::Release(..)
-            | Said::Lost(_)
-            | Said::Stopped(_) => {}
-        }
-    }
-
-    fn settled(&mut self, _: &Machine) {}
+    watch: Watch,
 }
 
 /// The parameters of the array, on drives of `member_blocks` blocks.
@@ -154,10 +122,9 @@ impl Array {
             hosted: Hosted::new(machine, steering, drives, members, config.tags),
             config,
             places: spec.places(),
-            rebuild: spec.rebuild,
-            measured: Rebuilt { failed_at: Instant::ORIGIN, took: None },
+            watch: Watch::new(spec.rebuild),
         };
-        array.hosted.tell(now, Input::Tick, &mut array.measured, told);
+        array.hosted.tell(now, Input::Tick, &mut array.watch, told);
         for _ in 0..START_STEPS_MAX {
             if array.engine().is_serving() {
                 break;
@@ -179,11 +146,12 @@ impl Array {
     fn fail(
         &mut self,
         now: Instant,
-        RebuildSpec { pace: Bytes(pace) }: RebuildSpec,
+        RebuildSpec { pace: Bytes(pace), order, .. }: RebuildSpec,
         told: &mut Told,
     ) {
         let fails = Command::Fail(MemberId(0));
         let paced = Command::SetPace(Pace { min: pace, max: pace });
+        let ordered = Command::SetRebuildOrder(order.0);
         let drives = &self.hosted.drives;
         let spare = (drives.len() > self.places).then(|| drives.len() - 1);
         let replaced = spare.map(|spare| Command::AddSpare {
@@ -191,11 +159,10 @@ impl Array {
             uuid: DeviceUuid([u8::MAX; 16]),
             blocks: drives[spare].blocks(),
         });
-        self.measured.failed_at = now;
-        for (number, command) in (0..).zip([paced, fails].into_iter().chain(replaced)) {
+        for (number, command) in (0..).zip([paced, ordered, fails].into_iter().chain(replaced)) {
             let input = engine::Input::Command { number, command };
             let input = Input::Array { group: ONLY, input };
-            self.hosted.tell(now, input, &mut self.measured, told);
+            self.hosted.tell(now, input, &mut self.watch, told);
         }
     }
 }
@@ -210,7 +177,15 @@ impl System for Array {
     }
 
     fn submit(&mut self, now: Instant, request: Request, told: &mut Told) {
-        self.hosted.submit(now, (request, None), &mut self.measured, told);
+        if self.watch.looks() && request.kind == Kind::Read {
+            let blocks = (0..u64::from(request.blocks)).map(|at| Lba(request.lba + at));
+            for at in blocks {
+                if let Some(whole) = self.hosted.machine.engine(ONLY).is_rebuilt(at) {
+                    self.watch.read(now, whole);
+                }
+            }
+        }
+        self.hosted.submit(now, (request, None), &mut self.watch, told);
     }
 
     fn next(&self) -> Option<Instant> {
@@ -218,7 +193,7 @@ impl System for Array {
     }
 
     fn poll(&mut self, now: Instant, told: &mut Told) {
-        self.hosted.poll(now, &mut self.measured, told);
+        self.hosted.poll(now, &mut self.watch, told);
     }
 
     fn ssds(&self) -> impl Iterator<Item = &Ssd> {
@@ -227,13 +202,13 @@ impl System for Array {
 
     fn begin(&mut self, now: Instant, told: &mut Told) {
         self.hosted.begin();
-        if let Some(rebuild) = self.rebuild {
+        if let Some(rebuild) = self.watch.begin(now) {
             self.fail(now, rebuild, told);
         }
     }
 
-    fn rebuilt(&self) -> Option<Duration> {
-        self.measured.took
+    fn rebuilt(&self) -> Rebuilt {
+        self.watch.rebuilt()
     }
 
     fn drive_ios(&self) -> (u64, u64) {

@@ -9,6 +9,7 @@ use steering::Source;
 use steering::hold::CACHES;
 use steering::scheme::{SCHEMES, Scheme};
 
+use super::rebuild::RebuildSpec;
 use crate::units::Bytes;
 
 /// `[array]`: the array.
@@ -56,14 +57,6 @@ pub struct ArraySpec {
     /// Whether there is a distributed spare, onto which a failed member is rebuilt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub distributed_spare: bool,
-}
-
-/// `[array.rebuild]`: a member fails, and another SSD of the same kind replaces it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RebuildSpec {
-    /// The rate of the rebuild, which is neither exceeded nor missed.
-    pub pace: Bytes,
 }
 
 impl ArraySpec {

@@ -250,10 +250,6 @@ impl System for Log {
         self.volume.longest_wait = Duration::ZERO;
     }
 
-    fn rebuilt(&self) -> Option<Duration> {
-        None
-    }
-
     fn drive_ios(&self) -> (u64, u64) {
         self.hosted.drive_ios()
     }

@@ -8,6 +8,7 @@ mod hosted;
 mod log;
 mod log_error;
 mod log_spec;
+mod rebuild;
 
 use std::time::Duration;
 
@@ -19,11 +20,12 @@ use crate::workload::Kind;
 
 pub use alone::Alone;
 pub use array::{Array, StartError};
-pub use array_spec::{ArraySpec, RebuildSpec, SchemeName};
+pub use array_spec::{ArraySpec, SchemeName};
 pub use drive::{DriveError, DriveSpec, Use};
 pub use log::Log;
 pub use log_error::LogError;
 pub use log_spec::{Cleaner, Gc, LogSpec};
+pub use rebuild::{OrderName, RebuildSpec, Rebuilt};
 
 /// A request, in blocks of 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,8 +186,10 @@ pub trait System {
     /// The measurement begins: its SSDs count from zero, and planned failures happen.
     fn begin(&mut self, now: Instant, told: &mut Told);
 
-    /// The length of the rebuild in the measurement, once it has ended.
-    fn rebuilt(&self) -> Option<Duration>;
+    /// What is known of the rebuild, if there is one.
+    fn rebuilt(&self) -> Rebuilt {
+        Rebuilt::default()
+    }
 
     /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,
     /// since the start.
