@@ -6,6 +6,7 @@ use raidcore::meta::{ArrayRecord, SlotState};
 use super::phases::is_flush;
 use super::*;
 use crate::checks;
+use crate::checks::progress::Bound;
 
 const FILLED: MemberId = MemberId(1);
 
@@ -31,6 +32,19 @@ impl World {
         self.disks[device.0 as usize].soil(&mut Source::seed(1));
         self.command(spare);
         device
+    }
+
+    /// Runs until something is so, within a limit.
+    fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        let mut bound = Bound::new("it comes to that", 100_000);
+        while !is_so(self) {
+            self.proceed();
+            bound.spend(self);
+        }
+    }
+
+    fn rebuilds(&self) -> bool {
+        self.engine().pass().is_some_and(|pass| matches!(pass.kind, PassKind::Rebuild(_)))
     }
 
     fn done(&self) -> u64 {
@@ -69,7 +83,9 @@ fn what_is_filled_in_any_order_is_there_after_a_power_failure_and_is_not_filled_
         });
         world.command(Command::Fail(FILLED));
         world.add_noise();
+        let mut bound = Bound::new("twelve ranges are on record", 100_000);
         while world.on_record().len() < 12 {
+            bound.spend(&world);
             if world.requests[3].is_none() && world.source.chance(1, 4) {
                 let stripe = 25 + world.source.below(10);
                 if let Some(at) = world.block_of(stripe) {
@@ -82,9 +98,7 @@ fn what_is_filled_in_any_order_is_there_after_a_power_failure_and_is_not_filled_
         let ahead = filled.last().is_some_and(|&last| last >= 20);
         assert_eq!(ahead, order.name != "sequential", "{}: {filled:?}", order.name);
         world.cut_power();
-        while world.engine().pass().is_none_or(|pass| !matches!(pass.kind, PassKind::Rebuild(_))) {
-            world.proceed();
-        }
+        world.until(World::rebuilds);
         let from = world.engine().pass().map_or(0, |pass| pass.from);
         assert!(from >= filled.len() as u64, "{}: {from} of {filled:?}", order.name);
         world.heal(World::is_whole);
@@ -100,16 +114,12 @@ fn what_a_pass_has_filled_is_not_on_record_of_the_device_that_replaces_its_own()
     let mut world = full(Consistency::Journal);
     world.command(Command::Fail(FILLED));
     world.add_noise();
-    while world.done() < 6 {
-        world.proceed();
-    }
+    world.until(|world| world.done() >= 6);
     let fills = |world: &World, io: &Io| {
         let device = world.engine().members().nth(FILLED.index()).and_then(|m| m.device);
         matches!(io.op, IoOp::Write { .. }) && Some(io.device) == device
     };
-    while !world.ios.iter().any(|p| fills(&world, &p.io)) {
-        world.proceed();
-    }
+    world.until(|world| world.ios.iter().any(|p| fills(world, &p.io)));
     let held = world.ios.iter().find(|p| fills(&world, &p.io)).map(|p| p.io.id);
     let next = world.add_noise();
     world.command(Command::Replace { member: FILLED, spare: next });
@@ -130,9 +140,7 @@ fn a_device_is_discarded_before_it_is_filled_and_not_written_meanwhile() {
     world.command(Command::Fail(FILLED));
     let device = world.add_noise();
     let of_device = |io: &Io| io.device == device && !matches!(io.op, IoOp::Store(_));
-    while !world.ios.iter().any(|p| p.io.op == IoOp::Discard) {
-        world.proceed();
-    }
+    world.until(|world| world.ios.iter().any(|p| p.io.op == IoOp::Discard));
     let layout = *world.engine().layout();
     let discard = world.ios.iter().find(|p| of_device(&p.io)).expect("it is under way").io;
     let (start, blocks) = layout.data_of(FILLED);
@@ -153,19 +161,48 @@ fn what_reads_lack_comes_first() {
     world.command(Command::SetRebuildOrder(order("demand")));
     world.command(Command::Fail(FILLED));
     world.add_noise();
-    while world.done() < 2 {
-        world.proceed();
-    }
+    world.until(|world| world.done() >= 2);
     let at = (30..40).find_map(|stripe| world.block_of(stripe)).expect("it has data there");
     world.ask(3, Op::Read, at.0, 1);
-    while world.requests[3].is_some() {
-        world.proceed();
-    }
+    world.until(|world| world.requests[3].is_none());
     let before = world.done();
-    while world.engine().is_rebuilt(at) == Some(false) {
-        world.proceed();
-    }
+    world.until(|world| world.engine().is_rebuilt(at) != Some(false));
     assert!(world.done() <= before + 6, "{before} to {}: it waits for its turn", world.done());
     world.drain();
     world.verify();
+}
+
+/// A member is copied to a device, which a write goes to, when another member fails and the device is all that
+/// can take its place.
+#[test]
+fn a_device_is_not_discarded_while_it_is_written_as_a_successor() {
+    let mut copied = scenario(Level::Raid6, 5, Consistency::Bitmap);
+    copied.stripes = 12;
+    let mut world = play(1, copied);
+    let device = world.replace_a_little(4);
+    let of_write = |io: &Io| io.device == device && matches!(io.op, IoOp::Write { .. });
+    let blocks = world.engine().geometry().stripe_blocks();
+    world.command(Command::Pause);
+    world.drain();
+    world.ask(0, Op::Write, 0, blocks);
+    while !world.ios.iter().any(|p| of_write(&p.io)) {
+        assert!(world.end_first_compute() || world.end_one(|io| !of_write(io)));
+    }
+    world.command(Command::Fail(MemberId(3)));
+    world.command(Command::Resume);
+    for _ in 0..50 {
+        world.end_all(|io| !of_write(io));
+        world.pass_time();
+    }
+    let rebuilds = world.engine().pass().map(|pass| pass.kind);
+    assert_eq!(rebuilds, Some(PassKind::Rebuild(MemberId(3))));
+    assert!(world.ios.iter().any(|p| of_write(&p.io)), "it is still under way");
+    let discards = |world: &World| world.ios.iter().any(|p| p.io.op == IoOp::Discard);
+    assert!(!discards(&world));
+    while !discards(&world) {
+        assert!(world.end_first_compute() || world.end_one(|_| true), "it is never discarded");
+    }
+    world.heal(World::is_whole);
+    world.verify();
+    checks::parity::agrees(&world);
 }
