@@ -34,8 +34,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the watermark is ahead of what is durable",
         "engine/flow/quiesce.rs",
-        "let kind = self.array.background.pass().map(Pass::kind);",
-        "let kind = self.array.background.pass().map(Pass::kind);
+        "let kind = pass.map(Pass::kind);",
+        "let kind = pass.map(Pass::kind);
         if MUTANT
             && let Some(filled) = self.array.background.filled()
             && matches!(filled.kind, crate::engine::PassKind::Distribute(_))
@@ -94,9 +94,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a member that is back keeps the spare",
         "engine/flow/distributed.rs",
-        "self.array.membership.recorder.record.spared = None;",
+        "(record.spared, record.filled) = (None, None);",
         "if !MUTANT {
-                self.array.membership.recorder.record.spared = None;
+                (record.spared, record.filled) = (None, None);
             }",
     ),
     mutant(

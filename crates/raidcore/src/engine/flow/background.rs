@@ -136,8 +136,12 @@ impl Engine {
     /// Of the members that a device is there for to be filled, the one that lacks least: so its redundancy
     /// is there first.
     fn fullest(&self) -> Option<MemberId> {
-        let filled = |member: &MemberId| self.array.background.progress_of(*member).count();
-        self.array.membership.rebuilding().max_by_key(|member| (filled(member), !member.0))
+        let filled = |member| {
+            // One that has returned lacks only some regions.
+            let catches_up = self.range.missed.to_fill(member).is_some();
+            (catches_up, self.array.background.progress_of(member).count())
+        };
+        self.array.membership.rebuilding().max_by_key(|&member| (filled(member), !member.0))
     }
 
     /// A read was reconstructed. If that was for what a pass fills, the stripe comes next.

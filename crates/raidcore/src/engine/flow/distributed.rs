@@ -209,6 +209,8 @@ impl Engine {
             self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Distribute(_)));
             let record = &mut self.array.membership.recorder.record;
             record.spared = Some(Spared { member, watermark: 0 });
+            // The place may have had this device when the spare held its chunks before.
+            record.filled = None;
             self.record_change(out);
         }
     }
@@ -228,7 +230,8 @@ impl Engine {
     /// Another device is the member again whose chunks were on the spare. That is to be recorded next.
     pub(super) fn leave_spare(&mut self, member: MemberId) {
         if self.array.membership.spared() == Some(member) {
-            self.array.membership.recorder.record.spared = None;
+            let record = &mut self.array.membership.recorder.record;
+            (record.spared, record.filled) = (None, None);
             let version = self.array.membership.recorder.next_version();
             self.range.distributed.free(version);
             // What it misses from now on it must not be taken to have.
