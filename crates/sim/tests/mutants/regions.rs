@@ -59,7 +59,8 @@ pub(crate) const REGIONS: &[Mutant] = &[
         "engine/flow/intent.rs",
         "let told = !copied && (",
         "let told = (MUTANT || !copied) && (",
-    ),
+    )
+    .rare("Very few seeds find it, since the order of a rebuild is drawn, too."),
     mutant(
         "a page that only a member being filled has counts",
         "engine/flow/intent.rs",

@@ -38,7 +38,8 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "let copies = matches!(kind, Some(crate::engine::PassKind::Copy(_)));
         let now = self.array.background.filled().filter(|_| MUTANT && copies);
         if now.or(filled).is_some_and(|filled| self.array.membership.filled_durably(filled)) {",
-    ),
+    )
+    .rare("Very few seeds find it, since the order of a rebuild is drawn, too."),
     mutant(
         "succession: what a crash may have left different counts as copied",
         "engine/membership/succession.rs",
