@@ -56,6 +56,15 @@ impl Output {
     }
 }
 
+/// What a line of a list of choices begins with: what an array has is marked, if the list is of one.
+pub(crate) fn mark(has: bool, array: Option<&str>) -> &'static str {
+    match (has, array) {
+        (true, _) => "* ",
+        (false, Some(_)) => "  ",
+        (false, None) => "",
+    }
+}
+
 /// Prints a line. A closed output (`evenkeel start | head -1`) is no error.
 pub(crate) fn print(line: &str) {
     let mut out = std::io::stdout().lock();

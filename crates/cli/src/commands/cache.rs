@@ -12,7 +12,7 @@ use ublkd::control::{Client, Request, StagingReport, Waits};
 
 use super::status;
 use crate::args::CacheAction;
-use crate::output::Output;
+use crate::output::{Output, mark};
 use crate::size::Size;
 
 /// How often it is asked whether what is staged is at home.
@@ -51,12 +51,8 @@ fn list(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> 
         |cache: &Cache| json!({ "name": cache.name, "about": cache.about, "set": has(cache) });
     let value: Value = CACHES.iter().map(row).collect();
     output.result(&json!({ "caches": value }), || {
-        let mark = |cache: &Cache| match (has(cache), name) {
-            (true, _) => "* ",
-            (false, Some(_)) => "  ",
-            (false, None) => "",
-        };
-        let line = |cache: &Cache| format!("{}{:<12}{}", mark(cache), cache.name, cache.about);
+        let line =
+            |cache: &Cache| format!("{}{:<12}{}", mark(has(cache), name), cache.name, cache.about);
         let staged = log.map(|log| format!("staged: {}", status::staged(log)));
         CACHES.iter().map(line).chain(staged).collect::<Vec<_>>().join("\n")
     });

@@ -13,7 +13,7 @@ use ublkd::paths::{shown, to_text};
 
 use super::status;
 use crate::args::{DiskAction, PolicyAction, RebuildAction, ScrubAction};
-use crate::output::Output;
+use crate::output::{Output, mark};
 use crate::progress;
 use crate::size::Size;
 
@@ -104,13 +104,7 @@ fn list_policies(name: Option<&str>, run_dir: &Path, output: Output) -> Result<E
     let value: Value = SCHEMES.iter().map(row).collect();
     output.result(&json!({ "policies": value }), || {
         let line = |scheme: &Scheme| {
-            let mark = if follows(scheme) {
-                "* "
-            } else if name.is_some() {
-                "  "
-            } else {
-                ""
-            };
+            let mark = mark(follows(scheme), name);
             let needs = if scheme.needs_staging() { "; needs a staging log" } else { "" };
             format!("{mark}{:<22}{}{needs}", scheme.name, scheme.about)
         };
@@ -157,13 +151,14 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
 /// All orders, and which one the array has, if there is a name.
 fn list_orders(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
     let report = name.map(|name| Client::connect(run_dir, name)?.status()).transpose()?;
-    let has = |order: &RebuildOrder| report.as_ref().map(|r| r.rebuild_order == order.name);
-    let row = |order: &RebuildOrder| json!({ "name": order.name, "about": order.about, "set": has(order) == Some(true) });
+    let has = |order: &RebuildOrder| {
+        report.as_ref().is_some_and(|report| report.rebuild_order == order.name)
+    };
+    let row = |order: &RebuildOrder| json!({ "name": order.name, "about": order.about, "set": has(order) });
     let value: Value = REBUILD_ORDERS.iter().map(row).collect();
     output.result(&json!({ "orders": value }), || {
         let line = |order: &RebuildOrder| {
-            let mark = has(order).map_or("", |set| if set { "* " } else { "  " });
-            format!("{mark}{:<12}{}", order.name, order.about)
+            format!("{}{:<12}{}", mark(has(order), name), order.name, order.about)
         };
         REBUILD_ORDERS.iter().map(line).collect::<Vec<_>>().join("\n")
     });

@@ -2,7 +2,6 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
 use core::time::Duration;
 
 use det::Instant;

@@ -6,7 +6,7 @@ use crate::checks;
 
 impl World {
     /// A device without any of this array's data.
-    fn noisy_spare(&mut self) -> (Command, DeviceId) {
+    pub(super) fn noisy_spare(&mut self) -> (Command, DeviceId) {
         let spare = self.new_spare();
         let Command::AddSpare { device, .. } = spare else { unreachable!() };
         self.disks[device.0 as usize].soil(&mut Source::seed(1));

@@ -27,9 +27,7 @@ fn full(consistency: Consistency) -> World {
 impl World {
     /// A spare with noise on it is added.
     fn add_noise(&mut self) -> DeviceId {
-        let spare = self.new_spare();
-        let Command::AddSpare { device, .. } = spare else { unreachable!() };
-        self.disks[device.0 as usize].soil(&mut Source::seed(1));
+        let (spare, device) = self.noisy_spare();
         self.command(spare);
         device
     }
