@@ -34,8 +34,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the watermark is ahead of what is durable",
         "engine/flow/quiesce.rs",
-        "let kind = pass.map(Pass::kind);",
-        "let kind = pass.map(Pass::kind);
+        "let kind = self.array.background.pass().map(Pass::kind);",
+        "let kind = self.array.background.pass().map(Pass::kind);
         if MUTANT
             && let Some(filled) = self.array.background.filled()
             && matches!(filled.kind, crate::engine::PassKind::Distribute(_))
@@ -49,14 +49,6 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "meta/record.rs",
         "spared.watermark >= self.geometry.stripes()",
         "MUTANT || spared.watermark >= self.geometry.stripes()",
-    ),
-    mutant(
-        "distributed: a spare that is filled anew is as full as it was",
-        "engine/flow/distributed.rs",
-        "self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Distribute(_)));",
-        "if !MUTANT {
-                self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Distribute(_)));
-            }",
     ),
     mutant(
         "distributed: what was filled before counts when the spare is filled anew",
@@ -168,13 +160,5 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "engine/membership/filled.rs",
         "to.min(last).max(*watermark);",
         "to.min(last + u64::from(MUTANT)).max(*watermark);",
-    ),
-    mutant(
-        "distributed: all ranges are on record before it stands in",
-        "engine/membership/filled.rs",
-        "ranges.remove(ranges.of(Stripe(last)));",
-        "if !MUTANT {
-                    ranges.remove(ranges.of(Stripe(last)));
-                }",
     ),
 ];

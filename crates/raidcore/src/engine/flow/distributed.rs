@@ -206,7 +206,6 @@ impl Engine {
     pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
         if self.array.membership.spared().is_none() {
             self.range.distributed.set_progress(Progress::default());
-            self.array.flusher.forget_filled(|kind| matches!(kind, PassKind::Distribute(_)));
             let record = &mut self.array.membership.recorder.record;
             record.spared = Some(Spared { member, watermark: 0 });
             // The place may have had this device when the spare held its chunks before.

@@ -40,8 +40,7 @@ impl Engine {
 
     /// Puts on record what the pass under way has filled that the last round has made durable.
     fn record_filled(&mut self, out: &mut Vec<Action>) {
-        let pass = self.array.background.pass().filter(|pass| !pass.is_cancelled());
-        let kind = pass.map(Pass::kind);
+        let kind = self.array.background.pass().map(Pass::kind);
         let filled = kind.and_then(|kind| self.array.flusher.filled(kind));
         if filled.is_some_and(|filled| self.array.membership.filled_durably(filled)) {
             self.record_change(out);

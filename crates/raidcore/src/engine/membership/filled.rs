@@ -4,14 +4,13 @@ use super::Membership;
 use crate::engine::PassKind;
 use crate::engine::pass::Filled;
 use crate::meta::{FilledRanges, Filling, SlotState, Spared, Successor};
-use crate::units::Stripe;
 
 impl Membership {
     /// A pass has durably filled this. Returns whether that is to be recorded.
     pub(in crate::engine) fn filled_durably(&mut self, filled: Filled) -> bool {
         let last = self.geo().stripes() - 1;
         let record = &mut self.recorder.record;
-        let Filled { kind, to, mut ranges } = filled;
+        let Filled { kind, to, ranges } = filled;
         if ranges.count() == 0 {
             // A staging device has a part in no stripe.
             return false;
@@ -27,7 +26,6 @@ impl Membership {
             }
             (PassKind::Distribute(_), Some(Spared { member, watermark }), _) => {
                 // It stands in for the member only when what is staged has come home, too.
-                ranges.remove(ranges.of(Stripe(last)));
                 let before = (*watermark, record.filled);
                 *watermark = to.min(last).max(*watermark);
                 let of = Filling::SpareFor(record.slots[member.index()].device);
