@@ -45,7 +45,6 @@ mod pass;
 mod progress;
 mod quiesce;
 mod range;
-mod record;
 mod regions;
 mod replay;
 mod report;
@@ -207,7 +206,7 @@ impl Engine {
     /// The shape of the array.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
-        &self.array.membership.recorder.record.geometry
+        &self.array.membership.record().geometry
     }
 
     /// Where its stripes lie.

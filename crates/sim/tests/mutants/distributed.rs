@@ -85,7 +85,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: a member that is back keeps the spare",
-        "engine/flow/distributed.rs",
+        "engine/membership/changes.rs",
         "(record.spared, record.filled) = (None, None);",
         "if !MUTANT {
                 (record.spared, record.filled) = (None, None);
@@ -142,10 +142,10 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
-        "engine/flow/distributed.rs",
-        "self.array.membership.recorder.acknowledge_after(version);",
+        "engine/membership/changes.rs",
+        "self.recorder.acknowledge_after(version);",
         "if !MUTANT {
-                self.array.membership.recorder.acknowledge_after(version);
+                self.recorder.acknowledge_after(version);
             }",
     ),
     mutant(

@@ -24,9 +24,9 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "entries are never void",
-        "engine/flow/replay.rs",
-        "self.array.membership.recorder.record.epoch += 1;",
-        "self.array.membership.recorder.record.epoch += u64::from(!MUTANT);",
+        "engine/membership/changes.rs",
+        "record.epoch += 1;",
+        "record.epoch += u64::from(!MUTANT);",
     ),
     mutant(
         "what was replayed is not flushed",

@@ -54,8 +54,8 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a stop is clean though its flush has failed",
         "engine/flow/quiesce.rs",
-        "self.array.membership.recorder.record.clean = !self.array.flusher.has_failed() && home;",
-        "self.array.membership.recorder.record.clean = (MUTANT || !self.array.flusher.has_failed()) && home;",
+        "let clean = !self.array.flusher.has_failed() && home;",
+        "let clean = (MUTANT || !self.array.flusher.has_failed()) && home;",
     ),
     mutant(
         "phases: the entry of a write that failed counts as home",

@@ -24,13 +24,13 @@ pub(crate) const RECORD: &[Mutant] = &[
     ),
     mutant(
         "a start does not level the records first",
-        "engine/record.rs",
+        "engine/membership/recorder.rs",
         "if let Some(assembled) = self.assembled.take() {",
         "if let Some(assembled) = self.assembled.take().filter(|_| !MUTANT) {",
     ),
     mutant(
         "a record that nobody has stored is the last, though another one is to be stored",
-        "engine/record.rs",
+        "engine/membership/recorder.rs",
         "if !kept && self.has_changed() {",
         "if !MUTANT && !kept && self.has_changed() {",
     ),

@@ -52,7 +52,7 @@ pub(crate) const REGIONS: &[Mutant] = &[
         "engine/flow/intent.rs",
         "            && !told\n",
         "            && !told
-            && !(MUTANT && self.array.membership.recorder.record.consistency == Consistency::Journal)\n",
+            && !(MUTANT && self.array.membership.record().consistency == Consistency::Journal)\n",
     ),
     mutant(
         "no bit is set where a chunk has copies that may outlive its journal",

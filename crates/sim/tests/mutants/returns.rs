@@ -83,9 +83,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: the map is emptied while somebody is away",
         "engine/flow/missed.rs",
-        "            && self.range.missed.is_none_away()\n            && !self.array.membership.recorder.record.keeps_missed();",
-        "            && (MUTANT && self.array.membership.recorder.record.keeps_missed()
-                || self.range.missed.is_none_away() && !self.array.membership.recorder.record.keeps_missed());",
+        "            && self.range.missed.is_none_away()\n            && !self.array.membership.record().keeps_missed();",
+        "            && (MUTANT && self.array.membership.record().keeps_missed()
+                || self.range.missed.is_none_away() && !self.array.membership.record().keeps_missed());",
     ),
     mutant(
         "returns: the map is emptied before members that are missing are away",
@@ -116,7 +116,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
             self.range.missed.forget(member);
         }
         self.put_in_place(member, device);
-        self.array.membership.recorder.record.slots[member.index()].catches_up |= MUTANT;",
+        if MUTANT {
+            self.array.membership.begin_to_catch_up(member);
+        }",
     ),
     mutant(
         "returns: what the device has of old metadata stays",

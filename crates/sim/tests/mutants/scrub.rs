@@ -6,9 +6,9 @@ pub(crate) const SCRUB: &[Mutant] = &[
     mutant(
         "scrub: what it has found is not put on record",
         "engine/flow/scrub.rs",
-        "self.array.membership.recorder.record.scrub = Some(scrub);",
+        "self.array.membership.set_scrub(scrub);",
         "if !MUTANT {
-            self.array.membership.recorder.record.scrub = Some(scrub);
+            self.array.membership.set_scrub(scrub);
         }",
     ),
     mutant(

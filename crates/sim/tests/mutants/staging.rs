@@ -18,8 +18,10 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: what told that nothing is gets lost, and the log stays as it is",
         "engine/flow/staging.rs",
-        "self.array.membership.recorder.record.staging_epoch += 1;",
-        "self.array.membership.recorder.record.staging_epoch += u64::from(!MUTANT);",
+        "self.array.membership.void_staged();",
+        "if !MUTANT {
+                self.array.membership.void_staged();
+            }",
     ),
     mutant(
         "staged: the tail passes what is not at home",
@@ -136,8 +138,10 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: what a start brought home is found again",
         "engine/flow/reclaim.rs",
-        "                self.array.membership.recorder.record.staging_epoch += 1;\n",
-        "                self.array.membership.recorder.record.staging_epoch += u64::from(!MUTANT);\n",
+        "                self.array.membership.void_staged();\n",
+        "                if !MUTANT {
+                    self.array.membership.void_staged();
+                }\n",
     ),
     mutant(
         "staged: users are served before all is at home for good",

@@ -20,7 +20,7 @@ impl Engine {
         self.range.regions.any_unsynced()
             && !self.is_in_step(stripe)
             && self.layout.redundancy() > 0
-            && self.array.membership.recorder.record.volume.is_none()
+            && self.array.membership.record().volume.is_none()
     }
 
     /// A job's write is refused by a member that can't be spared, and others may have taken it. Its

@@ -165,7 +165,7 @@ impl Engine {
         let Some(pass) = self.array.background.pass() else { return false };
         let PassKind::Distribute(member) = pass.kind() else { return false };
         // To catch up takes less.
-        let catches_up = self.array.membership.recorder.record.slots[member.index()].catches_up;
+        let catches_up = self.array.membership.record().slots[member.index()].catches_up;
         catches_up && !pass.is_cancelled() || pass.is_stuck() && self.may_rebuild()
     }
 

@@ -10,7 +10,7 @@ use crate::units::{DeviceId, Mem, Set, Stripe};
 impl Engine {
     /// The bytes of a metadata block for a device: what [`IoOp::Store`](super::IoOp::Store) writes.
     pub fn encode(&self, page: MetaPage, device: DeviceId, into: &mut [u8]) {
-        let array = self.array.membership.recorder.record.array;
+        let array = self.array.membership.record().array;
         match page {
             MetaPage::Superblock { .. } => {
                 let uuid = self.array.membership.uuid_of(device);
@@ -60,7 +60,7 @@ impl Engine {
         let op = self.array.flights.get(io);
         let Some(member) = op.member else { return };
         if let Some(number) = self.staged_entry(io) {
-            let record = &self.array.membership.recorder.record;
+            let record = self.array.membership.record();
             return self.range.staging.encode(number, member, record, crc_of, into);
         }
         let (number, holders, job) = if let Owner::Entry { job } = op.owner {
@@ -86,8 +86,8 @@ impl Engine {
         let header = meta::JournalHeader {
             log: meta::Log::Journal,
             open: meta::JournalHeader::open_of(left_out),
-            array: self.array.membership.recorder.record.array,
-            epoch: self.array.membership.recorder.record.epoch,
+            array: self.array.membership.record().array,
+            epoch: self.array.membership.record().epoch,
             entry: number,
             tail,
             member,

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::engine::flow::background::note_end;
 use crate::engine::pass::Closing;
 use crate::engine::{Action, Engine, PassEnd, PassKind, Phase};
-use crate::meta::{ScrubEnd, SlotState};
+use crate::meta::ScrubEnd;
 use crate::units::{MemberId, Stripe};
 
 impl Engine {
@@ -134,7 +134,7 @@ impl Engine {
 
     fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {
         let seconds = self.seconds();
-        self.array.membership.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
+        self.array.membership.becomes_up(member, seconds);
         self.range.missed.forget(member);
         self.leave_spare(member);
         if member.index() >= self.layout.members() {

@@ -7,7 +7,7 @@ use crate::engine::progress::Progress;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, JobId, PassKind};
 use crate::geometry::Role;
-use crate::meta::{SlotState, Spared, spare_copies};
+use crate::meta::{SlotState, spare_copies};
 use crate::plan::SubIo;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
@@ -25,7 +25,7 @@ impl Engine {
     /// Whether a member is current in a stripe.
     pub(super) fn is_current_in(&self, member: MemberId, stripe: Stripe) -> bool {
         self.array.membership.device(member).is_some()
-            && match self.array.membership.recorder.record.slots[member.index()].state {
+            && match self.array.membership.record().slots[member.index()].state {
                 SlotState::Up => true,
                 SlotState::Rebuilding { .. } => {
                     self.array.background.is_rebuilt(member, stripe)
@@ -180,7 +180,7 @@ impl Engine {
 
     /// The failed member whose chunks are to be put on the spare next, if there is one.
     pub(super) fn to_be_distributed(&self) -> Option<MemberId> {
-        let record = &self.array.membership.recorder.record;
+        let record = self.array.membership.record();
         if !record.areas.has_distributed_spare() {
             return None;
         }
@@ -206,22 +206,15 @@ impl Engine {
     pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
         if self.array.membership.spared().is_none() {
             self.range.distributed.set_progress(Progress::default());
-            let record = &mut self.array.membership.recorder.record;
-            record.spared = Some(Spared { member, watermark: 0 });
-            // The place may have had this device when the spare held its chunks before.
-            record.filled = None;
+            self.array.membership.begin_to_spare(member);
             self.record_change(out);
         }
     }
 
     /// All of a failed member's chunks are on the spare, durably.
     pub(super) fn is_distributed(&mut self, out: &mut Vec<Action>) {
-        let stripes = self.layout.stripes();
-        self.range.distributed.set_progress(Progress::from(stripes));
-        if let Some(spared) = &mut self.array.membership.recorder.record.spared {
-            spared.watermark = stripes;
-        }
-        self.array.membership.look_at_members();
+        self.range.distributed.set_progress(Progress::from(self.layout.stripes()));
+        self.array.membership.stand_in();
         self.fail_the_useless(out);
         self.record_change(out);
     }
@@ -229,12 +222,8 @@ impl Engine {
     /// Another device is the member again whose chunks were on the spare. That is to be recorded next.
     pub(super) fn leave_spare(&mut self, member: MemberId) {
         if self.array.membership.spared() == Some(member) {
-            let record = &mut self.array.membership.recorder.record;
-            (record.spared, record.filled) = (None, None);
-            let version = self.array.membership.recorder.next_version();
+            let version = self.array.membership.leave_spare();
             self.range.distributed.free(version);
-            // What it misses from now on it must not be taken to have.
-            self.array.membership.recorder.acknowledge_after(version);
             self.array.background.look();
         }
     }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use crate::engine::wait::Wait;
 use crate::engine::{Action, Command, CommandError, Engine, IoError, Note, PassKind, Phase};
-use crate::meta::{DeviceUuid, Policy, PolicyName, SlotState};
+use crate::meta::{DeviceUuid, PolicyName, SlotState};
 use crate::units::{DeviceId, MemberId, Set};
 
 impl Engine {
@@ -89,7 +89,7 @@ impl Engine {
     /// Takes members out of service that don't do their work and can be spared by now.
     pub(super) fn fail_the_useless(&mut self, out: &mut Vec<Action>) {
         self.fail_the_hung(out);
-        for member in self.array.membership.recorder.record.places() {
+        for member in self.array.membership.record().places() {
             if self.array.membership.useless().has(member) && self.can_spare(member) {
                 self.fail(member, Some(IoError::Medium), out);
             }
@@ -228,11 +228,8 @@ impl Engine {
     }
 
     fn set_policy(&mut self, name: PolicyName) {
-        let seconds = self.seconds();
-        let known =
-            self.array.membership.recorder.record.policy.filter(|policy| policy.name == name);
-        self.array.membership.recorder.record.policy =
-            known.or(Some(Policy { name, since: seconds }));
+        let since = self.seconds();
+        self.array.membership.set_policy(name, since);
     }
 
     fn fail_by_command(
@@ -283,7 +280,7 @@ impl Engine {
             return Err(CommandError::AlreadyCopying);
         }
         let spare = self.array.membership.spare(spare).ok_or(CommandError::NoSuchDevice)?;
-        let (have, need) = (spare.blocks, self.array.membership.recorder.record.blocks_of(member));
+        let (have, need) = (spare.blocks, self.array.membership.record().blocks_of(member));
         if have < need {
             return Err(CommandError::TooSmall { have, need });
         }

@@ -19,7 +19,7 @@ impl Engine {
 
     /// Whether writes are refused, and it is known what has to be written for the array to be in order.
     fn can_heal(&self) -> bool {
-        let record = &self.array.membership.recorder.record;
+        let record = self.array.membership.record();
         let filled =
             || record.slots.iter().any(|s| matches!(s.state, SlotState::Rebuilding { .. }));
         // Nothing tells which of a mirror's copies is right that a refused write has left different.

@@ -55,7 +55,7 @@ impl Engine {
             || self.array.membership.succession().is_some();
         let told = !copied && (job.entry.is_some() || self.needs_entry(id));
         self.layout.redundancy() > 0
-            && self.array.membership.recorder.record.consistency != Consistency::Resync
+            && self.array.membership.record().consistency != Consistency::Resync
             && !job.marked
             && !told
     }

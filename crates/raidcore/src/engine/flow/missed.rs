@@ -102,7 +102,7 @@ impl Engine {
         if !stripes || self.phase == Phase::Stopped {
             return;
         }
-        let unmarked = self.array.membership.recorder.record.consistency == Consistency::Resync;
+        let unmarked = self.array.membership.record().consistency == Consistency::Resync;
         if unmarked && self.phase != Phase::Replaying {
             self.range.maps.missed.map.set_all();
         }
@@ -115,7 +115,7 @@ impl Engine {
             self.range.maps.missed.map.set(region);
         }
         self.add_those_under_way();
-        let version = self.array.membership.recorder.record.events;
+        let version = self.array.membership.record().events;
         self.range.missed.goes_away(member, version);
         self.store_missed(out);
     }
@@ -139,7 +139,7 @@ impl Engine {
         }
         let away = self.range.missed.take_recordable(&self.range.maps.missed);
         for &(member, left) in &away {
-            self.array.membership.recorder.record.slots[member.index()].left = Some(left);
+            self.array.membership.may_come_back(member, left);
         }
         if !away.is_empty() {
             self.record_change(out);
@@ -147,7 +147,7 @@ impl Engine {
         // Before a start is on record, the members that are missing are not known to be away.
         let unused = self.phase != Phase::Replaying
             && self.range.missed.is_none_away()
-            && !self.array.membership.recorder.record.keeps_missed();
+            && !self.array.membership.record().keeps_missed();
         if unused && self.array.membership.recorder.is_durable() {
             self.range.maps.missed.map.clear_all();
         }
@@ -155,7 +155,7 @@ impl Engine {
 
     /// What the device that a member has, or had, lacks; nothing if it lacks nothing, or that is not known.
     pub(super) fn missed_by(&self, member: MemberId) -> Option<MissedStatus> {
-        let slot = &self.array.membership.recorder.record.slots[member.index()];
+        let slot = &self.array.membership.record().slots[member.index()];
         let map = &self.range.maps.missed.map;
         let regions = match slot.state {
             SlotState::Failed => slot.left.map(|_| map.count())?,

@@ -146,7 +146,7 @@ impl Engine {
     /// seen to all writes but those of whole stripes; without one, only a member's loss leaves no
     /// choice.
     fn parity(&self, stripe: Stripe, readable: Set<Role>) -> Parity {
-        let journaled = self.array.membership.recorder.record.consistency == Consistency::Journal;
+        let journaled = self.array.membership.record().consistency == Consistency::Journal;
         if self.is_in_step(stripe) {
             Parity::InStep
         } else if self.range.alignment.is_torn(stripe) {

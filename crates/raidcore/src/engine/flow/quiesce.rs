@@ -84,8 +84,8 @@ impl Engine {
             {
                 let home =
                     self.range.staging.dirty() == 0 && self.range.alignment.torn().next().is_none();
-                self.array.membership.recorder.record.clean =
-                    !self.array.flusher.has_failed() && home;
+                let clean = !self.array.flusher.has_failed() && home;
+                self.array.membership.stops(clean);
                 self.array.stop_command = None;
                 self.phase = Phase::Stopped;
                 self.answer_when_recorded(number, out);

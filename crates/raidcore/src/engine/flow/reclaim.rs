@@ -14,12 +14,12 @@ use crate::units::{Lba, Set};
 impl Engine {
     /// Takes note that all that is staged is on as many devices as it is meant to be.
     pub(in super::super) fn note_thickness(&mut self, out: &mut Vec<Action>) {
-        if self.array.membership.recorder.record.staging_thin.is_empty() {
+        if self.array.membership.record().staging_thin.is_empty() {
             return;
         }
         let thin = self.phase != Phase::Serving || self.range.staging.is_thin();
         if !thin {
-            self.array.membership.recorder.record.staging_thin = Set::EMPTY;
+            self.array.membership.staging_is_thick();
             self.record_change(out);
         }
     }
@@ -114,7 +114,7 @@ impl Engine {
                 let blocks = self.array.counters.reclaimed_blocks;
                 out.push(Action::Note(Note::StagedReclaimed { blocks }));
                 self.range.staging.reset();
-                self.array.membership.recorder.record.staging_epoch += 1;
+                self.array.membership.void_staged();
                 self.record_change(out);
             }
             Some(_) if self.array.membership.recorder.is_durable() => self.phase = Phase::Serving,

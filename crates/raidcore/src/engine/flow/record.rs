@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::record::Next;
+use crate::engine::membership::Next;
 use crate::engine::wait::Wait;
 use crate::engine::{Action, CommandError, Engine, IoError, IoOp, Phase, RequestError};
 use crate::meta::{DeviceLabel, MetaPage};

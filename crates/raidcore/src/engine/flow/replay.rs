@@ -108,7 +108,7 @@ impl Engine {
     fn fail_missing(&mut self, out: &mut Vec<Action>) -> bool {
         let seconds = self.seconds();
         let mut some = false;
-        for member in self.array.membership.recorder.record.places() {
+        for member in self.array.membership.record().places() {
             let membership = &mut self.array.membership;
             if membership.device(member).is_some() || membership.state(member) == SlotState::Failed
             {
@@ -138,12 +138,11 @@ impl Engine {
             out.push(Action::Note(Note::JournalReplayed { entries, blocks }));
         }
         self.fail_missing(out);
-        self.array.membership.recorder.record.epoch += 1;
+        self.array.membership.starts();
         if self.range.staging.exists() && self.range.staging.dirty() == 0 {
             // What may be left of it is not to be found again.
-            self.array.membership.recorder.record.staging_epoch += 1;
+            self.array.membership.void_staged();
         }
-        self.array.membership.recorder.record.clean = false;
         self.array.membership.look_at_members();
         self.phase = Phase::Starting;
         self.record_change(out);

@@ -17,7 +17,7 @@ impl Engine {
         if !self.array.membership.recorder.is_durable() {
             return Err(NoReturn::NotRecorded);
         }
-        may_return(superblock, &self.array.membership.recorder.record, blocks)
+        may_return(superblock, self.array.membership.record(), blocks)
     }
 
     /// A device returns to its place, with a new identity.
@@ -28,13 +28,13 @@ impl Engine {
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
         let Returning { member, was, catches_up } = returning;
-        let slots = &self.array.membership.recorder.record.slots;
+        let slots = &self.array.membership.record().slots;
         let slot = slots.get(member.index()).ok_or(CommandError::NoSuchMember)?;
         if slot.state != SlotState::Failed || slot.device != was {
             return Err(CommandError::PlaceTaken);
         }
         let catches_up = catches_up && slot.left.is_some();
-        let need = self.array.membership.recorder.record.blocks_of(member);
+        let need = self.array.membership.record().blocks_of(member);
         if blocks < need {
             return Err(CommandError::TooSmall { have: blocks, need });
         }
@@ -49,7 +49,7 @@ impl Engine {
         }
         self.catches_up(member, out);
         self.put_in_place(member, device);
-        self.array.membership.recorder.record.slots[member.index()].catches_up = true;
+        self.array.membership.begin_to_catch_up(member);
         self.array.counters.returned_members += 1;
         let regions = self.missed_by(member).map_or(0, |missed| missed.regions);
         out.push(Action::Note(Note::MemberReturned { member, device, regions }));

@@ -81,8 +81,7 @@ impl Engine {
         let Some(pass) = self.array.background.pass() else { return };
         let found = pass.found();
         let ends = pass.is_cancelled() || self.phase != Phase::Serving;
-        let known =
-            self.array.membership.recorder.record.scrub.map_or(0, |scrub| scrub.unrepaired());
+        let known = self.array.membership.record().scrub.map_or(0, |scrub| scrub.unrepaired());
         let tells = found.rows > known && (known == 0 || ends);
         // What a repair finds it corrects, and what it has not come to is on record or not known.
         if tells && pass.kind() == (PassKind::Scrub { repair: false }) {
@@ -94,7 +93,7 @@ impl Engine {
     pub(super) fn record_scrub(&mut self, end: ScrubEnd, found: Mismatches, out: &mut Vec<Action>) {
         let Mismatches { rows, located } = found;
         let scrub = ScrubRecord { end, at: self.seconds(), rows, located };
-        self.array.membership.recorder.record.scrub = Some(scrub);
+        self.array.membership.set_scrub(scrub);
         self.record_change(out);
     }
 

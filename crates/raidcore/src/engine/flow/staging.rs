@@ -9,7 +9,7 @@ impl Engine {
     /// is void by the record of the failure.
     pub(super) fn unstage_member(&mut self, member: MemberId) {
         if self.range.staging.drop_member(member) {
-            self.array.membership.recorder.record.staging_epoch += 1;
+            self.array.membership.void_staged();
         }
         self.range.copies.drop_member(member);
         self.wake_staging();

@@ -15,14 +15,14 @@ impl Engine {
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
-            array: self.array.membership.recorder.record.array,
+            array: self.array.membership.record().array,
             health: self.array_health(),
             members: self.members().collect(),
             spares: self.spares().collect(),
             absent_spares: self.absent_spares().collect(),
             successor: self.successor(),
             pass: self.pass(),
-            last_scrub: self.array.membership.recorder.record.scrub,
+            last_scrub: self.array.membership.record().scrub,
             dirty_regions: (self.range.maps.bitmap.map.count(), self.range.maps.bitmap.map.len()),
             replayable: self.range.journal.unflushed().count() as u64,
             zero_stripes: (self.range.maps.zero.map.count(), self.range.maps.zero.map.len()),
@@ -40,7 +40,7 @@ impl Engine {
 
     /// The members, in order, and after them the staging devices.
     pub fn members(&self) -> impl Iterator<Item = MemberStatus> {
-        let labels = &self.array.membership.recorder.record.labels;
+        let labels = &self.array.membership.record().labels;
         self.array.membership.slots().map(|(member, m, slot)| MemberStatus {
             member,
             stages: member.index() >= self.layout.members(),
@@ -96,7 +96,7 @@ impl Engine {
     /// The policy on record.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
-        self.array.membership.recorder.record.policy
+        self.array.membership.record().policy
     }
 
     /// How many I/Os a member has in hand, and jobs that are about to write to it and will not go around
@@ -171,7 +171,7 @@ impl Engine {
     /// What the distributed spare is used for, if there is one.
     #[must_use]
     pub fn distributed_spare(&self) -> Option<SpareUse> {
-        let record = &self.array.membership.recorder.record;
+        let record = self.array.membership.record();
         let used = match (record.stood_in_for(), record.spared) {
             (Some(member), _) => SpareUse::StandsInFor(member),
             (None, Some(spared)) => SpareUse::Filling(spared.member),

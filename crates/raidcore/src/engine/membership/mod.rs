@@ -2,7 +2,9 @@
 //!
 //! Nothing here knows of stripes that are being worked on: that is the rest of the engine's.
 
+mod changes;
 mod filled;
+mod recorder;
 mod spares;
 mod succession;
 
@@ -12,11 +14,11 @@ use core::mem;
 use crate::engine::Avoided;
 use crate::engine::api::IoError;
 use crate::engine::flight::Flight;
-use crate::engine::record::Recorder;
 use crate::geometry::Geometry;
-use crate::meta::{Assembled, DeviceUuid, SlotRecord, SlotState};
+use crate::meta::{ArrayRecord, Assembled, DeviceUuid, SlotRecord, SlotState};
 use crate::units::{DeviceId, MemberId, Set};
 
+pub(in crate::engine) use recorder::{Next, Recorder};
 pub(in crate::engine) use spares::Spare;
 pub(in crate::engine) use succession::Succession;
 
@@ -87,6 +89,11 @@ impl Membership {
         };
         membership.look_at_members();
         membership
+    }
+
+    /// The record as it is to be; [changes](changes) are made by methods alone.
+    pub(in crate::engine) fn record(&self) -> &ArrayRecord {
+        &self.recorder.record
     }
 
     fn geo(&self) -> &Geometry {

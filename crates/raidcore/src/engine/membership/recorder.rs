@@ -13,7 +13,7 @@ use crate::units::{DeviceId, MemberId};
 
 /// The record, and how far it is durable.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub(in crate::engine) struct Recorder {
     /// As it is to be.
     pub(super) record: ArrayRecord,
     /// As it is being written.
@@ -39,7 +39,7 @@ pub(super) struct Recorder {
 
 /// What comes after a round of copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Next {
+pub(in crate::engine) enum Next {
     /// The next version is to be written.
     Version,
     /// The other copies are.
@@ -49,7 +49,7 @@ pub(super) enum Next {
 }
 
 impl Recorder {
-    pub(super) fn new(record: ArrayRecord) -> Self {
+    pub(in crate::engine) fn new(record: ArrayRecord) -> Self {
         Self {
             snapshot: record.clone(),
             assembled: Some(record.clone()),
@@ -70,34 +70,34 @@ impl Recorder {
     // What is wanted.
 
     /// The record has changed: the version that will have that, and whether one is to be begun now.
-    pub(super) fn change(&mut self) -> (u64, bool) {
+    pub(in crate::engine) fn change(&mut self) -> (u64, bool) {
         self.wanted += 1;
         (self.wanted, self.outstanding == 0 && !self.second_round && !self.broken)
     }
 
     /// The version that records what has changed since the last one was begun, or will change now.
-    pub(super) fn next_version(&self) -> u64 {
+    pub(in crate::engine) fn next_version(&self) -> u64 {
         self.wanted + 1
     }
 
     /// What is written from now on is acknowledged only when this version of the record is durable, as
     /// after a member's failure: until then a start would go by a record that makes something else of it.
-    pub(super) fn acknowledge_after(&mut self, version: u64) {
+    pub(in crate::engine) fn acknowledge_after(&mut self, version: u64) {
         self.failure = self.failure.max(version);
     }
 
     /// The same of the next version.
-    pub(super) fn acknowledge_after_next(&mut self) {
+    pub(in crate::engine) fn acknowledge_after_next(&mut self) {
         self.acknowledge_after(self.next_version());
     }
 
     /// A command is to be answered when what it changes now is durable.
-    pub(super) fn answer_later(&mut self, command: u64) {
+    pub(in crate::engine) fn answer_later(&mut self, command: u64) {
         self.answers.push((self.next_version(), command));
     }
 
     /// A command that is to be answered now, if there is one left.
-    pub(super) fn take_answer(&mut self) -> Option<u64> {
+    pub(in crate::engine) fn take_answer(&mut self) -> Option<u64> {
         let is_over = |(version, _): &(u64, u64)| self.broken || *version <= self.durable;
         let index = self.answers.iter().position(is_over)?;
         Some(self.answers.remove(index).1)
@@ -106,7 +106,7 @@ impl Recorder {
     // Writing it.
 
     /// A version is begun: first that which was assembled, then what is wanted now.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::engine) fn begin(&mut self) {
         if let Some(assembled) = self.assembled.take() {
             self.snapshot = assembled;
         } else {
@@ -118,40 +118,40 @@ impl Recorder {
     }
 
     /// The version that is being written.
-    pub(super) fn snapshot(&self) -> &ArrayRecord {
+    pub(in crate::engine) fn snapshot(&self) -> &ArrayRecord {
         &self.snapshot
     }
 
     /// The copies that are written in this round.
-    pub(super) fn begin_copies(&mut self) -> [u8; 2] {
+    pub(in crate::engine) fn begin_copies(&mut self) -> [u8; 2] {
         self.stored.clear();
         if self.second_round { [2, 3] } else { [0, 1] }
     }
 
     /// So many copies are being stored; returns whether there is no device left for any.
-    pub(super) fn begun(&mut self, copies: u32) -> bool {
+    pub(in crate::engine) fn begun(&mut self, copies: u32) -> bool {
         self.outstanding = copies;
         copies == 0
     }
 
     /// A device has stored a copy.
-    pub(super) fn stored(&mut self, device: DeviceId) {
+    pub(in crate::engine) fn stored(&mut self, device: DeviceId) {
         self.stored.push(device);
     }
 
     /// A store has ended; returns whether that was the last one of the round.
-    pub(super) fn one_done(&mut self) -> bool {
+    pub(in crate::engine) fn one_done(&mut self) -> bool {
         self.outstanding -= 1;
         self.outstanding == 0
     }
 
     /// The devices that have stored copies in this round.
-    pub(super) fn holders(&self) -> impl Iterator<Item = DeviceId> + '_ {
+    pub(in crate::engine) fn holders(&self) -> impl Iterator<Item = DeviceId> + '_ {
         self.stored.iter().copied()
     }
 
     /// A round of copies has ended. `kept` is whether some member has stored them.
-    pub(super) fn copies_stored(&mut self, kept: bool) -> Next {
+    pub(in crate::engine) fn copies_stored(&mut self, kept: bool) -> Next {
         if !kept && self.has_changed() {
             // All that were to have it have failed since; the next version names those that serve now.
             return Next::Version;
@@ -170,63 +170,63 @@ impl Recorder {
     }
 
     /// Whether another version is to be written after the one that was begun last.
-    pub(super) fn has_changed(&self) -> bool {
+    pub(in crate::engine) fn has_changed(&self) -> bool {
         self.wanted > self.started && !self.broken
     }
 
     // How far it is durable.
 
     /// Whether all changes are durable.
-    pub(super) fn is_durable(&self) -> bool {
+    pub(in crate::engine) fn is_durable(&self) -> bool {
         self.durable == self.wanted
     }
 
     /// Whether this version is durable, or one after it.
-    pub(super) fn is_on_record(&self, version: u64) -> bool {
+    pub(in crate::engine) fn is_on_record(&self, version: u64) -> bool {
         self.durable >= version
     }
 
     /// What waits for a version up to this one need not wait any more.
-    pub(super) fn over(&self) -> u64 {
+    pub(in crate::engine) fn over(&self) -> u64 {
         if self.broken { u64::MAX } else { self.durable }
     }
 
     /// The version that records a failure which is not yet durable.
-    pub(super) fn unrecorded_failure(&self) -> Option<u64> {
+    pub(in crate::engine) fn unrecorded_failure(&self) -> Option<u64> {
         (self.failure > self.durable).then_some(self.failure)
     }
 
     /// Nothing is to be recorded any more, so that the next start finds everything as it is.
-    pub(super) fn record_no_more(&mut self) {
+    pub(in crate::engine) fn record_no_more(&mut self) {
         self.broken = true;
     }
 
     /// Whether nothing can be recorded any more.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(in crate::engine) fn is_broken(&self) -> bool {
         self.broken
     }
 
     /// Whether all changes are durable, or never will be.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(in crate::engine) fn is_settled(&self) -> bool {
         self.is_durable() || self.broken
     }
 
     // Labels.
 
     /// What people call a device.
-    pub(super) fn label(&mut self, device: DeviceId, label: DeviceLabel) {
+    pub(in crate::engine) fn label(&mut self, device: DeviceId, label: DeviceLabel) {
         self.forget_label(device);
         self.labels.push((device, label));
     }
 
     /// The label of whatever device is in a place from now on.
-    pub(super) fn put_label(&mut self, place: MemberId, device: DeviceId) {
+    pub(in crate::engine) fn put_label(&mut self, place: MemberId, device: DeviceId) {
         let known = self.labels.iter().find(|(other, _)| *other == device);
         self.record.set_label(place, known.map_or(DeviceLabel::NONE, |&(_, label)| label));
     }
 
     /// A device has left: its number is not used again.
-    pub(super) fn forget_label(&mut self, device: DeviceId) {
+    pub(in crate::engine) fn forget_label(&mut self, device: DeviceId) {
         self.labels.retain(|(other, _)| *other != device);
     }
 }
