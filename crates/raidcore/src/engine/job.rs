@@ -54,40 +54,77 @@ impl Buffers {
     }
 }
 
+/// What users have asked for, if it is a part of their requests.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) tags: Vec<Tag>,
+    /// One of them is a write with FUA.
+    pub(super) fua: bool,
+    pub(super) blocks: u32,
+    /// When it began.
+    pub(super) begun: Instant,
+    /// Which way it goes.
+    pub(super) way: Way,
+}
+
+impl Asked {
+    fn new() -> Self {
+        let tags = Vec::with_capacity(PIECES_MAX);
+        Self { tags, fua: false, blocks: 0, begun: Instant::ORIGIN, way: Way::Calm }
+    }
+
+    fn renew(&mut self, now: Instant) {
+        self.tags.clear();
+        (self.fua, self.blocks, self.begun, self.way) = (false, 0, now, Way::Calm);
+    }
+}
+
+/// The journal entry of a write.
+#[derive(Debug)]
+pub(super) struct Journaled {
+    /// What it is to hold, besides also what is `kept` as it is.
+    pub(super) form: Form,
+    pub(super) kept: Vec<SubIo>,
+    /// Its number, and the members that hold it, once it is written.
+    pub(super) entry: Option<(u64, Set<MemberId>)>,
+}
+
+impl Journaled {
+    fn new(geo: &Geometry) -> Self {
+        Self { form: Form::Whole, kept: Vec::with_capacity(geo.width()), entry: None }
+    }
+
+    fn clear(&mut self) {
+        (self.form, self.entry) = (Form::Whole, None);
+        self.kept.clear();
+    }
+}
+
 /// One stripe's walk through the stages: from its lock and a plan to reads, arithmetic and writes.
 pub struct Job {
     pub(super) work: Work,
     pub(super) stage: Stage,
     pub(super) stripe: Stripe,
     pub(super) pieces: Vec<Piece>,
-    pub(super) tags: Vec<Tag>,
+    pub(super) asked: Asked,
     pub(super) plan: Plan,
     pub(super) bad: Vec<Bad>,
     pub(super) retries: Retries,
     pub(super) base: Base,
     pub(super) kind: WriteKind,
-    pub(super) fua: bool,
     pub(super) outstanding: u32,
     pub(super) queued: bool,
     pub(super) replan: bool,
     pub(super) scrub: Scrub,
     pub(super) marked: bool,
     pub(super) error: Option<RequestError>,
-    /// What its journal entry is to hold, besides also what is `kept` as it is.
-    pub(super) form: Form,
-    pub(super) kept: Vec<SubIo>,
-    /// The entry's number, and the members that hold it.
-    pub(super) entry: Option<(u64, Set<MemberId>)>,
+    pub(super) journaled: Journaled,
     pub(super) log: Logged,
     pub(super) fetching: Fetching,
     pub(super) turn: Turn,
     pub(super) hedge: Hedge,
     /// A copy is made of what it reads.
     pub(super) is_copied: bool,
-    /// Which way a user's read or write goes, how many blocks it has, and when it began.
-    pub(super) way: Way,
-    pub(super) blocks: u32,
-    pub(super) begun: Instant,
     pub(super) buffers: Buffers,
 }
 
@@ -98,30 +135,24 @@ impl Job {
             stage: Stage::Plan,
             stripe: Stripe(0),
             pieces: Vec::with_capacity(PIECES_MAX),
-            tags: Vec::with_capacity(PIECES_MAX),
+            asked: Asked::new(),
             plan: Plan::with_room_for(geo),
             bad: Vec::new(),
             retries: Retries::default(),
             base: Base::Stored,
             kind: WriteKind::Full,
-            fua: false,
             outstanding: 0,
             queued: false,
             replan: false,
             scrub: Scrub::default(),
             marked: false,
             error: None,
-            form: Form::Whole,
-            kept: Vec::with_capacity(geo.width()),
-            entry: None,
+            journaled: Journaled::new(geo),
             log: Logged::default(),
             fetching: Fetching::default(),
             turn: Turn::Any,
             hedge: Hedge::default(),
             is_copied: false,
-            way: Way::Calm,
-            blocks: 0,
-            begun: Instant::ORIGIN,
             buffers: Buffers::default(),
         }
     }
@@ -129,30 +160,24 @@ impl Job {
     /// Makes a slot's last occupant into a new job.
     pub(super) fn renew(&mut self, work: Work, stripe: Stripe, now: Instant) {
         self.work = work;
-        self.begun = now;
+        self.asked.renew(now);
         self.stage = Stage::Plan;
         self.stripe = stripe;
         self.pieces.clear();
-        self.tags.clear();
         self.plan.clear();
         self.bad.clear();
         self.retries.clear();
         self.base = Base::Stored;
         self.kind = WriteKind::Full;
-        self.fua = false;
         self.queued = false;
         self.replan = false;
         self.scrub.clear();
         self.error = None;
-        self.form = Form::Whole;
-        self.kept.clear();
-        self.entry = None;
+        self.journaled.clear();
         self.log.covers = false;
         self.turn = Turn::Any;
         self.hedge = Hedge::default();
         self.is_copied = false;
-        self.way = Way::Calm;
-        self.blocks = 0;
         assert!(self.outstanding == 0 && !self.marked && !self.buffers.held);
         assert!(self.log.staged.is_none() && !self.log.promised && self.fetching.is_empty());
     }

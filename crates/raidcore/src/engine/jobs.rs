@@ -321,19 +321,19 @@ impl Jobs {
             let (job, rider) = (&self.table[id], &self.table[other]);
             let fits = rider.work == Work::Write
                 && job.pieces.len() + rider.pieces.len() <= PIECES_MAX
-                && job.tags.len() + rider.tags.len() <= PIECES_MAX;
+                && job.asked.tags.len() + rider.asked.tags.len() <= PIECES_MAX;
             if !fits {
                 break;
             }
             self.locks.remove_first_waiter(stripe);
             let rider = &mut self.table[other];
-            let (pieces, tags) = (mem::take(&mut rider.pieces), mem::take(&mut rider.tags));
-            let fua = rider.fua;
+            let (pieces, tags) = (mem::take(&mut rider.pieces), mem::take(&mut rider.asked.tags));
+            let fua = rider.asked.fua;
             let job = &mut self.table[id];
             job.pieces.extend(&pieces);
-            job.tags.extend(&tags);
-            job.fua |= fua;
-            (self.table[other].pieces, self.table[other].tags) = (pieces, tags);
+            job.asked.tags.extend(&tags);
+            job.asked.fua |= fua;
+            (self.table[other].pieces, self.table[other].asked.tags) = (pieces, tags);
             self.remove(other);
             absorbed += 1;
         }

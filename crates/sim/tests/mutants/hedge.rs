@@ -20,7 +20,7 @@ pub(crate) const HEDGE: &[Mutant] = &[
         "engine/hedge/pairs.rs",
         "self.pass_tags(id, other);",
         "if MUTANT {
-            self[id].tags.clear();
+            self[id].asked.tags.clear();
         } else {
             self.pass_tags(id, other);
         }",
@@ -28,7 +28,7 @@ pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "hedge: a read that was answered is tried again",
         "engine/hedge/pairs.rs",
-        "reads && job.hedge.partner.is_none() && !job.tags.is_empty()",
-        "reads && job.hedge.partner.is_none() && (MUTANT || !job.tags.is_empty())",
+        "reads && job.hedge.partner.is_none() && !job.asked.tags.is_empty()",
+        "reads && job.hedge.partner.is_none() && (MUTANT || !job.asked.tags.is_empty())",
     ),
 ];

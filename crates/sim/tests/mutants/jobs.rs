@@ -30,8 +30,8 @@ pub(crate) const JOBS: &[Mutant] = &[
     mutant(
         "a merged write forgets FUA",
         "engine/jobs.rs",
-        "job.fua |= fua;",
-        "job.fua |= fua && !MUTANT;",
+        "job.asked.fua |= fua;",
+        "job.asked.fua |= fua && !MUTANT;",
     ),
     mutant(
         "unsynced mirrors are read from any copy",

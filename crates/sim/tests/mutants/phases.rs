@@ -60,8 +60,8 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: the entry of a write that failed counts as home",
         "engine/flow/intent.rs",
-        "job.entry.take().filter(|_| !failed)",
-        "job.entry.take().filter(|_| MUTANT || !failed)",
+        "job.journaled.entry.take().filter(|_| !failed)",
+        "job.journaled.entry.take().filter(|_| MUTANT || !failed)",
     ),
     mutant(
         "phases: a start goes on though what it has carried out could not be flushed",

@@ -108,8 +108,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: merged writes go there one over the other",
         "engine/flow/store.rs",
-        "if job.tags.len() > 1 && covered(row) {",
-        "if !MUTANT && job.tags.len() > 1 && covered(row) {",
+        "if job.asked.tags.len() > 1 && covered(row) {",
+        "if !MUTANT && job.asked.tags.len() > 1 && covered(row) {",
     ),
     mutant(
         "staged: what shares a stripe with lost blocks stays when these are written",
@@ -191,8 +191,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: a reclaim leaves the journal out",
         "engine/flow/journal.rs",
-        "        self.range.journal.exists()\n            && job.entry.is_none()",
-        "        self.range.journal.exists()\n            && !(MUTANT && job.work == crate::engine::work::Work::Reclaim)\n            && job.entry.is_none()",
+        "        self.range.journal.exists()\n            && job.journaled.entry.is_none()",
+        "        self.range.journal.exists()\n            && !(MUTANT && job.work == crate::engine::work::Work::Reclaim)\n            && job.journaled.entry.is_none()",
     ),
     mutant(
         "copies: a write leaves them be",

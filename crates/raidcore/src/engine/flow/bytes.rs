@@ -64,7 +64,7 @@ impl Engine {
             return self.range.staging.encode(number, member, record, crc_of, into);
         }
         let (number, holders, job) = if let Owner::Entry { job } = op.owner {
-            let (entry, holders) = self.range.jobs[job].entry.unwrap_or((0, Set::EMPTY));
+            let (entry, holders) = self.range.jobs[job].journaled.entry.unwrap_or((0, Set::EMPTY));
             (entry, holders, Some(job))
         } else if let Owner::Tail { entry } = op.owner {
             (entry, Set::one(member), None)
@@ -79,7 +79,7 @@ impl Engine {
             row: io.row,
             blocks: io.blocks,
         });
-        let left_out = job.and_then(|job| match self.range.jobs[job].form {
+        let left_out = job.and_then(|job| match self.range.jobs[job].journaled.form {
             Form::Partial(role) => Some(self.layout.member(stripe, role)),
             Form::Whole => None,
         });

@@ -82,10 +82,10 @@ impl Engine {
     /// A job that reads copies goes around busy members.
     fn count_copies(&mut self, id: JobId) {
         let job = &mut self.range.jobs[id];
-        if job.way == Way::Around || job.fetching.of_copies().next().is_none() {
+        if job.asked.way == Way::Around || job.fetching.of_copies().next().is_none() {
             return;
         }
-        job.way = Way::Around;
+        job.asked.way = Way::Around;
         self.array.counters.copy_reads += 1;
         let home = |fetch: &Fetch| self.layout.member(job.stripe, fetch.piece.role);
         let homes: Set<MemberId> = job.fetching.of_copies().map(home).collect();

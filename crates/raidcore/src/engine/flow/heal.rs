@@ -53,7 +53,7 @@ impl Engine {
         match self.array.healing.turn(self.now, later, writing, is_over) {
             Turn::Nothing => {}
             // Whether what these have in the journal is to be carried out is not clear yet.
-            Turn::Begin if self.range.jobs.iter().any(|job| job.entry.is_some()) => {
+            Turn::Begin if self.range.jobs.iter().any(|job| job.journaled.entry.is_some()) => {
                 self.array.healing.try_later(later);
             }
             Turn::Begin => {

@@ -19,7 +19,7 @@ impl Engine {
         if !able {
             return false;
         }
-        let patience = self.array.steering.patience(self.now, job.blocks);
+        let patience = self.array.steering.patience(self.now, job.asked.blocks);
         let Some(patience) = patience else { return false };
         let prefer = self.preferred_copy(job.stripe);
         if !self.plan_aside(id, readable, parity, prefer) {
@@ -45,13 +45,13 @@ impl Engine {
         }
         let job = &self.range.jobs[id];
         let extra: u32 = job.plan.reads.iter().map(|io| io.blocks).sum();
-        if !self.array.steering.takes(self.now, job.blocks, extra) {
+        if !self.array.steering.takes(self.now, job.asked.blocks, extra) {
             self.range.jobs.gives_up(id);
             return Stage::Finish;
         }
         self.array.counters.detour_blocks += u64::from(extra);
         self.array.counters.hedged_reads += 1;
-        self.range.jobs[id].way = Way::Around;
+        self.range.jobs[id].asked.way = Way::Around;
         Stage::Buffers
     }
 

@@ -53,7 +53,7 @@ impl Engine {
         // An entry goes with those that have the parity. Copies of a chunk may outlive them.
         let copied = self.array.membership.spared().is_some()
             || self.array.membership.succession().is_some();
-        let told = !copied && (job.entry.is_some() || self.needs_entry(id));
+        let told = !copied && (job.journaled.entry.is_some() || self.needs_entry(id));
         self.layout.redundancy() > 0
             && self.array.membership.record().consistency != Consistency::Resync
             && !job.marked
@@ -81,7 +81,7 @@ impl Engine {
             let region = self.areas.region(stripe);
             self.range.regions.end_write(region);
         }
-        if let Some((entry, holders)) = job.entry.take().filter(|_| !failed) {
+        if let Some((entry, holders)) = job.journaled.entry.take().filter(|_| !failed) {
             self.range.journal.entry_at_home(entry, holders);
             self.feed_starved(out);
         }

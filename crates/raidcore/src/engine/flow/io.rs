@@ -86,7 +86,7 @@ impl Engine {
         self.note_unmarked(id);
         for index in 0..self.range.jobs[id].plan.writes.len() {
             let job = &self.range.jobs[id];
-            let (io, fua) = (job.plan.writes[index], job.fua);
+            let (io, fua) = (job.plan.writes[index], job.asked.fua);
             let from = job.bind(io.mem);
             for (member, at) in self.targets(id, &io).iter() {
                 // A member that failed since the plan was made misses the write; that is recorded before it
@@ -110,7 +110,7 @@ impl Engine {
         match job.kind {
             WriteKind::Full => {
                 self.array.counters.full_stripe_writes += 1;
-                self.array.counters.unjournaled_writes += u64::from(job.entry.is_none());
+                self.array.counters.unjournaled_writes += u64::from(job.journaled.entry.is_none());
             }
             WriteKind::Delta => self.array.counters.delta_writes += 1,
             WriteKind::Rest | WriteKind::Survivors => self.array.counters.reconstruct_writes += 1,

@@ -23,7 +23,7 @@ impl Engine {
                 || self.array.membership.impaired
                 || !self.array.membership.recorder.is_durable());
         self.range.journal.exists()
-            && job.entry.is_none()
+            && job.journaled.entry.is_none()
             && job.error.is_none()
             && (at_risk || self.range.journal.is_live(job.stripe))
             && !self.holders(id).is_empty()
@@ -64,8 +64,8 @@ impl Engine {
     /// [`form`](crate::engine::form). If the entry has to hold a block that can't be read, the job waits
     /// until earlier entries are durable at home; returns whether it need not.
     pub(super) fn choose_form(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        self.range.jobs[id].form = Form::Whole;
-        self.range.jobs[id].kept.clear();
+        self.range.jobs[id].journaled.form = Form::Whole;
+        self.range.jobs[id].journaled.kept.clear();
         if !self.range.journal.has_partial() {
             return true;
         }
@@ -76,7 +76,7 @@ impl Engine {
             false => (Set::EMPTY, Set::EMPTY),
         };
         let mut plan = mem::take(&mut self.range.jobs[id].plan);
-        let mut kept = mem::take(&mut self.range.jobs[id].kept);
+        let mut kept = mem::take(&mut self.range.jobs[id].journaled.kept);
         let (job, geo) = (&self.range.jobs[id], self.layout.of(stripe));
         let write = Trace::new(Form::Whole, geo, &plan.writes);
         let unflushed = || self.range.journal.unflushed_of(stripe, &write, holders);
@@ -99,7 +99,7 @@ impl Engine {
             }
         };
         let job = &mut self.range.jobs[id];
-        (job.plan, job.kept, job.form) = (plan, kept, form);
+        (job.plan, job.journaled.kept, job.journaled.form) = (plan, kept, form);
         if all_kept.is_err() {
             self.wait_for_space(id, out);
         }
@@ -121,7 +121,7 @@ impl Engine {
     /// What a job's entry holds, and where that is in the plan's memory.
     pub(super) fn entry_runs(&self, id: JobId) -> impl Iterator<Item = SubIo> + Clone + '_ {
         let job = &self.range.jobs[id];
-        job.form.runs(self.layout.of(job.stripe), &job.plan.writes, &job.kept)
+        job.journaled.form.runs(self.layout.of(job.stripe), &job.plan.writes, &job.journaled.kept)
     }
 
     /// Writes a job's entry to all holders; returns whether there was room. If not, the job waits.
@@ -135,7 +135,7 @@ impl Engine {
         let (header, payload) = entry_blocks(self.entry_runs(id));
         let blocks = header + payload;
         let job = &self.range.jobs[id];
-        let trace = Trace::new(job.form, self.layout.of(job.stripe), &job.plan.writes);
+        let trace = Trace::new(job.journaled.form, self.layout.of(job.stripe), &job.plan.writes);
         let entry = self.range.journal.begin_entry(job.stripe, holders, u64::from(blocks), trace);
         let Some(entry) = entry else {
             self.wait_for_space(id, out);
@@ -146,7 +146,7 @@ impl Engine {
             self.range.jobs[id].outstanding +=
                 self.store_in_ring(member, owner, entry, blocks, out);
         }
-        self.range.jobs[id].entry = Some((entry, holders));
+        self.range.jobs[id].journaled.entry = Some((entry, holders));
         self.array.counters.journal_entries += 1;
         true
     }
@@ -158,7 +158,7 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        if let Some((entry, _)) = self.range.jobs[id].entry
+        if let Some((entry, _)) = self.range.jobs[id].journaled.entry
             && !self.stored_in_ring(entry, &op, result, out)
         {
             self.range.jobs[id].error = Some(RequestError::Io);
@@ -211,7 +211,7 @@ impl Engine {
     /// What a replay would carry out of a job's entry, if it has one.
     pub(super) fn replay_of(&self, id: JobId) -> Option<Replay> {
         let job = &self.range.jobs[id];
-        let (number, holders) = job.entry?;
+        let (number, holders) = job.journaled.entry?;
         let header = u64::from(entry_blocks(self.entry_runs(id)).0);
         let copy = |member: MemberId| {
             let at = self.range.journal.place(member, number)?;
@@ -229,7 +229,7 @@ impl Engine {
             stripe: job.stripe,
             copies: holders.into_iter().filter_map(copy).collect(),
             runs: runs.collect(),
-            left_out: match job.form {
+            left_out: match job.journaled.form {
                 Form::Partial(role) => Some(self.layout.member(job.stripe, role)),
                 Form::Whole => None,
             },

@@ -93,9 +93,9 @@ impl Engine {
         let chunk = self.layout.chunk();
         let job = &mut self.range.jobs[job];
         let geo = self.layout.of(job.stripe);
-        job.fua = request.fua;
-        job.tags.push(request.tag);
-        job.blocks = blocks;
+        job.asked.fua = request.fua;
+        job.asked.tags.push(request.tag);
+        job.asked.blocks = blocks;
         let mut at = offset;
         while at < offset + blocks {
             let (role, row) = geo.chunk_at(at);

@@ -131,7 +131,7 @@ impl Engine {
             | Owner::Discard { job }
             | Owner::Entry { job }
             | Owner::Staged { job }
-            | Owner::Fetch { job, .. } => &self.range.jobs[job].tags,
+            | Owner::Fetch { job, .. } => &self.range.jobs[job].asked.tags,
             Owner::TrimSpare
             | Owner::Clear
             | Owner::Tail { .. }

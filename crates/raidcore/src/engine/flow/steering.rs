@@ -37,9 +37,9 @@ impl Engine {
             | Work::Reclaim => return,
         };
         // A job that was given up has no tag any more.
-        if job.error.is_none() && job.bad.is_empty() && !job.tags.is_empty() {
-            let (blocks, took) = (job.blocks, self.now - job.begun);
-            self.array.steering.ended(Outcome { read, blocks, way: job.way, took });
+        if job.error.is_none() && job.bad.is_empty() && !job.asked.tags.is_empty() {
+            let (blocks, took) = (job.asked.blocks, self.now - job.asked.begun);
+            self.array.steering.ended(Outcome { read, blocks, way: job.asked.way, took });
         }
     }
 
@@ -98,7 +98,7 @@ impl Engine {
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);
         let takes = planned != Err(Lost) && self.array.steering.takes(self.now, blocks, extra);
-        self.range.jobs[id].way = if takes { Way::Around } else { Way::Home };
+        self.range.jobs[id].asked.way = if takes { Way::Around } else { Way::Home };
         if takes {
             self.array.counters.detours += 1;
             self.array.counters.detour_blocks += u64::from(extra);

@@ -60,7 +60,7 @@ impl Engine {
         let wanted = self.array.steering.stages(self.now, redirect);
         let Some(wanted) = wanted else { return false };
         let staged = wanted && self.has_room_for(id);
-        self.range.jobs[id].way = match staged {
+        self.range.jobs[id].asked.way = match staged {
             true => Way::Around,
             false if redirect.busy => Way::Home,
             false => Way::Calm,
@@ -312,7 +312,7 @@ fn add_runs(job: &Job, geo: &Geometry, runs: &mut Vec<Run>) {
         let mut open = false;
         for offset in 0..piece.blocks {
             let row = piece.row + offset;
-            if job.tags.len() > 1 && covered(row) {
+            if job.asked.tags.len() > 1 && covered(row) {
                 open = false;
             } else if let Some(last) = runs.last_mut().filter(|_| open) {
                 last.blocks += 1;

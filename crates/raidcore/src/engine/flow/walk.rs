@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::engine::job::Job;
+use crate::engine::job::{Asked, Job};
 use crate::engine::maps::Bit;
 use crate::engine::stage::Stage;
 use crate::engine::steering::Way;
@@ -90,7 +90,7 @@ impl Engine {
         }
         self.array.counters.hedges_won += u64::from(self.range.jobs.claim(id));
         // A member that it is to write to may have become busy meanwhile.
-        let Job { work, way, .. } = self.range.jobs[id];
+        let Job { work, asked: Asked { way, .. }, .. } = self.range.jobs[id];
         match work {
             Work::Write if way == Way::Calm && self.is_to_be_staged(id) => {
                 self.range.jobs.release_buffers(id);
@@ -143,7 +143,7 @@ impl Engine {
 
     fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.range.jobs[id];
-        if job.writes_home() && job.entry.is_none() && !job.fua {
+        if job.writes_home() && job.journaled.entry.is_none() && !job.asked.fua {
             self.range.journal.pass_by(job.stripe);
         }
         let (job, leans) = (&self.range.jobs[id], self.leans_on_caches(id));
@@ -187,7 +187,7 @@ impl Engine {
     /// what other members have taken of its rows past the journal and not flushed.
     fn leans_on_caches(&self, id: JobId) -> bool {
         let job = &self.range.jobs[id];
-        job.fua
+        job.asked.fua
             && job.work == Work::Write
             && job.kind != WriteKind::Full
             && self.range.journal.is_passed(job.stripe)
@@ -248,11 +248,11 @@ impl Engine {
     pub(super) fn answer(&mut self, id: JobId, out: &mut Vec<Action>) {
         self.tell_policy(id);
         let error = self.range.jobs[id].error;
-        let mut tags = mem::take(&mut self.range.jobs[id].tags);
+        let mut tags = mem::take(&mut self.range.jobs[id].asked.tags);
         for tag in tags.drain(..) {
             self.part_done(tag, error, out);
         }
-        self.range.jobs[id].tags = tags;
+        self.range.jobs[id].asked.tags = tags;
     }
 
     /// Rewrites unreadable blocks once the lock is free, row by row; if there is no room for a job

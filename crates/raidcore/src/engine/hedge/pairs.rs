@@ -17,7 +17,7 @@ impl Jobs {
     pub(in crate::engine) fn reads_alone(&self, id: JobId) -> bool {
         self.get(id).is_some_and(|job| {
             let reads = matches!(job.stage, Stage::Buffers | Stage::Read | Stage::AfterRead);
-            reads && job.hedge.partner.is_none() && !job.tags.is_empty()
+            reads && job.hedge.partner.is_none() && !job.asked.tags.is_empty()
         })
     }
 
@@ -39,13 +39,13 @@ impl Jobs {
         if !is_read || late.is_empty() {
             return;
         }
-        let (stripe, blocks, begun) = (job.stripe, job.blocks, job.begun);
+        let (stripe, blocks, begun) = (job.stripe, job.asked.blocks, job.asked.begun);
         let Some(second) = self.create(Work::Read, stripe, now) else { return };
         self[first].hedge.partner = Some(second);
         let pieces = mem::take(&mut self[first].pieces);
         let job = &mut self[second];
         job.pieces.extend(&pieces);
-        (job.hedge.partner, job.hedge.avoids, job.blocks, job.begun) =
+        (job.hedge.partner, job.hedge.avoids, job.asked.blocks, job.asked.begun) =
             (Some(first), late, blocks, begun);
         self[first].pieces = pieces;
         self.join(second);
@@ -54,7 +54,7 @@ impl Jobs {
     /// Whether another job has answered in this one's place.
     pub(in crate::engine) fn is_given_up(&self, id: JobId) -> bool {
         let job = &self[id];
-        job.work == Work::Read && job.tags.is_empty() && job.hedge.partner.is_none()
+        job.work == Work::Read && job.asked.tags.is_empty() && job.hedge.partner.is_none()
     }
 
     /// Leaves the answer to the other of two that read the same; tells whether there is one.
@@ -69,7 +69,7 @@ impl Jobs {
     /// A job has read all, and answers; tells whether the other of two was to.
     pub(in crate::engine) fn claim(&mut self, id: JobId) -> bool {
         let Some(other) = self.part(id) else { return false };
-        let wins = self[id].tags.is_empty();
+        let wins = self[id].asked.tags.is_empty();
         if wins {
             self.pass_tags(other, id);
         }
@@ -78,9 +78,9 @@ impl Jobs {
 
     /// Another job is to answer.
     fn pass_tags(&mut self, from: JobId, to: JobId) {
-        let mut tags = mem::take(&mut self[from].tags);
-        self[to].tags.append(&mut tags);
-        self[from].tags = tags;
+        let mut tags = mem::take(&mut self[from].asked.tags);
+        self[to].asked.tags.append(&mut tags);
+        self[from].asked.tags = tags;
     }
 
     /// Two that read the same go on each by itself.
@@ -110,8 +110,8 @@ mod tests {
         jobs.start(id, |_, _| false);
         jobs.pop_ready();
         let job = &mut jobs[id];
-        (job.stage, job.blocks) = (Stage::AfterRead, 9);
-        job.tags.push(Tag(7));
+        (job.stage, job.asked.blocks) = (Stage::AfterRead, 9);
+        job.asked.tags.push(Tag(7));
         let scratch = |role| Mem::Scratch { buffer: u16::from(role), at: 0 };
         let io = |&role: &u8| SubIo { role: Role(role), row: 0, blocks: 1, mem: scratch(role) };
         job.plan.reads.extend(roles.iter().map(io));
@@ -150,7 +150,7 @@ mod tests {
         let second = second(&mut jobs, first);
         let job = &jobs[second];
         assert_eq!(job.hedge.avoids(), Set::one(Role(0)).with(Role(2)));
-        assert_eq!((job.blocks, job.begun, job.stripe), (9, Instant(5), Stripe(3)));
+        assert_eq!((job.asked.blocks, job.asked.begun, job.stripe), (9, Instant(5), Stripe(3)));
         assert!(!jobs.reads_alone(first) && jobs[first].hedge.is_paired());
         assert!(!jobs.is_given_up(second), "it may answer yet");
     }
@@ -174,7 +174,7 @@ mod tests {
         let first = read(&mut jobs, &[0]);
         let other = second(&mut jobs, first);
         assert!(jobs.claim(other), "the second wins");
-        assert_eq!(jobs[other].tags, [Tag(7)]);
+        assert_eq!(jobs[other].asked.tags, [Tag(7)]);
         assert!(jobs.is_given_up(first) && !jobs.gives_up(first) && !jobs.claim(other));
 
         let mut jobs = self::jobs();
@@ -189,7 +189,7 @@ mod tests {
         let first = read(&mut jobs, &[0]);
         let other = second(&mut jobs, first);
         assert!(jobs.gives_up(first) && jobs.is_given_up(first));
-        assert_eq!(jobs[other].tags, [Tag(7)]);
+        assert_eq!(jobs[other].asked.tags, [Tag(7)]);
         assert!(!jobs[other].hedge.is_second(), "it is alone now");
         assert!(!jobs.gives_up(other), "nobody is left");
     }
