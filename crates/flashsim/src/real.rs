@@ -95,7 +95,7 @@ struct Flight {
     /// Tells it from others at the same place.
     serial: u32,
     tag: u64,
-    stage: Stage,
+    stage: NextStep,
     page: u32,
     pages: u32,
     /// Whether a flush follows the write.
@@ -107,7 +107,7 @@ struct Flight {
 
 /// What a request does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum NextStep {
     /// Carry out this.
     Do(Op),
     /// Read the pages at these ends that are written in part.
@@ -163,13 +163,13 @@ impl RealTime {
         };
         let volatile = self.ssd.profile().buffer.is_some_and(|buffer| !buffer.power_safe);
         let (stage, durable) = match io {
-            Io::Read => (Stage::Do(Op::Read), false),
+            Io::Read => (NextStep::Do(Op::Read), false),
             Io::Write { durable } if first || last => {
-                (Stage::ReadEdges { first, last }, durable && volatile)
+                (NextStep::ReadEdges { first, last }, durable && volatile)
             }
-            Io::Write { durable } => (Stage::Do(Op::Write), durable && volatile),
-            Io::Discard => (Stage::Do(Op::Trim), false),
-            Io::Flush => (Stage::Do(Op::Flush), false),
+            Io::Write { durable } => (NextStep::Do(Op::Write), durable && volatile),
+            Io::Discard => (NextStep::Do(Op::Trim), false),
+            Io::Flush => (NextStep::Do(Op::Flush), false),
         };
         self.serial = self.serial.wrapping_add(1);
         let id = self.flights.add(Flight {
@@ -300,8 +300,8 @@ impl RealTime {
         while self.flights[id].left == 0 {
             let Flight { stage, page, pages, durable, .. } = self.flights[id];
             match stage {
-                Stage::ReadEdges { first, last } => {
-                    self.flights[id].stage = Stage::Do(Op::Write);
+                NextStep::ReadEdges { first, last } => {
+                    self.flights[id].stage = NextStep::Do(Op::Write);
                     if first || pages == 1 {
                         self.submit(id, Op::Read, page, 1);
                     }
@@ -309,13 +309,13 @@ impl RealTime {
                         self.submit(id, Op::Read, page.saturating_add(pages - 1), 1);
                     }
                 }
-                Stage::Do(op) => {
+                NextStep::Do(op) => {
                     let flush = op == Op::Write && durable;
-                    let next = if flush { Stage::Do(Op::Flush) } else { Stage::End };
+                    let next = if flush { NextStep::Do(Op::Flush) } else { NextStep::End };
                     self.flights[id].stage = next;
                     self.submit(id, op, page, pages);
                 }
-                Stage::End => return self.end(id),
+                NextStep::End => return self.end(id),
             }
         }
     }

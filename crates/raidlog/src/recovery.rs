@@ -107,7 +107,7 @@ struct Unproven {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum RecoveryStage {
     /// Headers are read: of this group and area next.
     Headers(usize, u64),
     /// Pages are read: from this one on, of this copy.
@@ -127,7 +127,7 @@ pub struct Recovery {
     /// Blocks of each group.
     groups: Vec<u64>,
     unit: u64,
-    stage: Stage,
+    stage: RecoveryStage,
     /// The newest header of each group.
     headers: Vec<Option<Header>>,
     /// The newest of all.
@@ -154,7 +154,7 @@ impl Recovery {
             volume,
             groups: groups.into(),
             unit: Shape::unit_of(stripe),
-            stage: Stage::Headers(0, 0),
+            stage: RecoveryStage::Headers(0, 0),
             headers: alloc::vec![None; groups.len()],
             header: None,
             map: Map::new(0, 0),
@@ -174,15 +174,15 @@ impl Recovery {
     pub fn step(&mut self, answer: Option<Answer<'_>>) -> Result<Found, RecoveryError> {
         if let Some(answer) = answer {
             match self.stage {
-                Stage::Headers(group, area) => self.header_read(group, area, answer)?,
-                Stage::Pages(from, copy) => self.pages_read(from, copy, answer)?,
-                Stage::Chain => self.batch_read(answer)?,
-                Stage::Proof => self.proof_read(answer)?,
-                Stage::Done => {}
+                RecoveryStage::Headers(group, area) => self.header_read(group, area, answer)?,
+                RecoveryStage::Pages(from, copy) => self.pages_read(from, copy, answer)?,
+                RecoveryStage::Chain => self.batch_read(answer)?,
+                RecoveryStage::Proof => self.proof_read(answer)?,
+                RecoveryStage::Done => {}
             }
         }
-        if matches!(self.stage, Stage::Proof) && self.unproven.is_empty() {
-            self.stage = Stage::Done;
+        if matches!(self.stage, RecoveryStage::Proof) && self.unproven.is_empty() {
+            self.stage = RecoveryStage::Done;
         }
         match self.wanted() {
             Some(wanted) => Ok(Found::Wanted(wanted)),
@@ -193,11 +193,11 @@ impl Recovery {
     fn wanted(&self) -> Option<Wanted> {
         let header = self.header.as_ref();
         match self.stage {
-            Stage::Headers(group, area) => {
+            RecoveryStage::Headers(group, area) => {
                 let group = GroupId::at(group);
                 Some(Wanted { group, at: area * self.unit, blocks: 1, checksums: false })
             }
-            Stage::Pages(from, copy) => {
+            RecoveryStage::Pages(from, copy) => {
                 let header = header?;
                 let shape = &header.shape;
                 let (group, at) = shape.page_place(header.number % 2, from, copy);
@@ -207,19 +207,19 @@ impl Recovery {
                 let blocks = most.min(shape.pages() - from).min(run - from % run);
                 Some(Wanted { group, at, blocks, checksums: false })
             }
-            Stage::Chain => {
+            RecoveryStage::Chain => {
                 let shape = &header?.shape;
                 let (group, at) = place(shape, self.position.segment, self.position.at);
                 Some(Wanted { group, at, blocks: shape.summary(), checksums: false })
             }
-            Stage::Proof => {
+            RecoveryStage::Proof => {
                 let shape = &header?.shape;
                 let summary = &self.unproven.front()?.summary;
                 let skip = shape.summary();
                 let (group, at) = place(shape, summary.segment, summary.at + skip);
                 Some(Wanted { group, at, blocks: summary.blocks - skip, checksums: true })
             }
-            Stage::Done => None,
+            RecoveryStage::Done => None,
         }
     }
 
@@ -243,8 +243,8 @@ impl Recovery {
             }
         }
         self.stage = match (group + 1, area) {
-            (_, 0) => Stage::Headers(group, 1),
-            (next, _) if next < self.groups.len() => Stage::Headers(next, 0),
+            (_, 0) => RecoveryStage::Headers(group, 1),
+            (next, _) if next < self.groups.len() => RecoveryStage::Headers(next, 0),
             _ => return self.choose(),
         };
         Ok(())
@@ -271,7 +271,7 @@ impl Recovery {
         self.position = header.streams[0];
         (self.sequence, self.clock) = (header.sequence, header.clock);
         self.header = Some(header);
-        self.stage = Stage::Pages(0, 0);
+        self.stage = RecoveryStage::Pages(0, 0);
         Ok(())
     }
 
@@ -301,11 +301,11 @@ impl Recovery {
         }
         self.stage = if page == shape.pages() {
             self.seek();
-            Stage::Chain
+            RecoveryStage::Chain
         } else if page > from {
-            Stage::Pages(page, 0)
+            RecoveryStage::Pages(page, 0)
         } else if copy + 1 < shape.page_copies() {
-            Stage::Pages(page, copy + 1)
+            RecoveryStage::Pages(page, copy + 1)
         } else {
             return Err(RecoveryError::Page(page));
         };
@@ -341,7 +341,7 @@ impl Recovery {
                 && !summary.cold
         };
         let Some((summary, entries)) = decoded.filter(|(summary, _)| expected(summary)) else {
-            self.stage = Stage::Proof;
+            self.stage = RecoveryStage::Proof;
             return Ok(());
         };
         self.sequence += 1;

@@ -7,7 +7,7 @@ use core::mem;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Io, IoId, LatencyTotals, Part};
+use raidcore::engine::{Io, IoId, Judged, LatencyTotals};
 use raidcore::units::{MemberId, Set};
 
 use crate::Signals;
@@ -143,9 +143,9 @@ impl Controller {
         watch.look(now, members, order);
     }
 
-    /// Reports on turns, for people.
-    pub fn tell(&self, part: &mut dyn FnMut(Part)) {
-        self.rest.iter().map(TurnTrial::part).for_each(part);
+    /// Tells of turns, if it judges them.
+    pub fn tell(&self, judged: &mut dyn FnMut(Judged)) {
+        self.rest.iter().map(TurnTrial::judged).for_each(judged);
     }
 
     /// Takes note of the members that report that they collect. Returns the busy ones, if the

@@ -14,7 +14,7 @@
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Part, Way};
+use raidcore::engine::{Choice, Judged, Way};
 
 /// Requests of more blocks are large.
 const SMALL: u32 = 16;
@@ -176,12 +176,11 @@ impl DetourTrial {
         }
     }
 
-    /// The findings; `names` are those of the choices for small and for large requests.
-    pub fn parts(&self, names: [&'static str; 2]) -> impl Iterator<Item = Part> {
+    /// The findings on small and on large requests, which are reads or writes.
+    pub fn judged(&self, reads: bool) -> impl Iterator<Item = Judged> {
         let classes = self.classes.into_iter().zip(self.turned);
-        classes.zip(names).map(|((class, turned), name)| Part {
-            name,
-            ways: ["led around", "waiting"],
+        classes.zip([true, false]).map(move |((class, turned), small)| Judged {
+            choice: Choice::Detour { reads, small },
             on: !class.rests(),
             since: turned.at.filter(|_| turned.rests == class.rests()),
             calm: class.calm.duration(),

@@ -7,7 +7,7 @@ use raidcore::engine::SteeringPolicy;
 
 use crate::collect::{Collect, Global, Limits, Rotate, Window};
 use crate::hold::{CACHES, Cache};
-use crate::steer::{Reconstruct, Stage, Steer};
+use crate::steer::{Reconstruct, Staged, Steer};
 
 /// A row of the table of schemes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub struct Scheme {
     /// Whether reads go around busy members.
     around: bool,
     hedges: Hedges,
-    writes: Option<Stage>,
+    writes: Option<Staged>,
     /// Whether popular blocks are copied, and all writes staged while a member is rebuilt.
     by_the_paper: bool,
     turns: Turns,
@@ -57,12 +57,12 @@ pub const SCHEMES: &[Scheme] = &[
         "writes to members that collect are staged on others; hot reads are copied there",
         Turns::Local,
     )
-    .stages(Stage::Data)
+    .stages(Staged::Data)
     .by_the_paper(),
     row("steering+reconstruct", "reads and writes go around who collects", Turns::Local)
         .around()
         .hedges(Hedges::Untold)
-        .stages(Stage::All),
+        .stages(Staged::All),
     row("rotate", "members take turns", Turns::Rotate),
     row(
         "rotate+reconstruct",
@@ -83,7 +83,7 @@ pub const SCHEMES: &[Scheme] = &[
     )
     .around()
     .hedges(Hedges::Untold)
-    .stages(Stage::All)
+    .stages(Staged::All)
     .tries(),
 ];
 
@@ -126,7 +126,7 @@ impl Scheme {
         Self { by_the_paper: true, ..self }
     }
 
-    const fn stages(self, writes: Stage) -> Self {
+    const fn stages(self, writes: Staged) -> Self {
         Self { writes: Some(writes), ..self }
     }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Detour, Hold, LatencyTotals, Outcome, Part, Redirect, SteeringPolicy};
+use raidcore::engine::{Detour, Hold, Judged, LatencyTotals, Outcome, Redirect, SteeringPolicy};
 use raidcore::units::{Lba, MemberId};
 
 use crate::detour_trial::DetourTrial;
@@ -55,7 +55,7 @@ impl Reconstruct {
 /// Which writes are staged on other members, to come home later (GC-Steering, Wu et al., section
 /// III-B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum Staged {
     /// Those with data for a busy member, as in the paper.
     Data,
     /// Those with data or parity for a busy member.
@@ -72,7 +72,7 @@ const CALM_KEPT: f64 = 0.5;
 /// Blocks of a small write: reading old data and parity would take longer than writing it twice.
 const SMALL: u32 = 16;
 
-impl Stage {
+impl Staged {
     fn stages(self, redirect: Redirect) -> bool {
         let waits = match self {
             Self::Data => redirect.data_busy,
@@ -90,7 +90,7 @@ pub struct Steer {
     /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
     /// About writes.
-    pub writes: Option<Stage>,
+    pub writes: Option<Staged>,
     /// Whether the log is a write cache, and takes small writes that no busy member would delay. They are
     /// acknowledged without old data and parity being read.
     pub cache: Cache,
@@ -166,9 +166,8 @@ impl SteeringPolicy for Steer {
         self.totals
     }
 
-    fn tell(&self, part: &mut dyn FnMut(Part)) {
+    fn tell(&self, judged: &mut dyn FnMut(Judged)) {
         let Some([reads, writes]) = &self.trials else { return };
-        reads.parts(["small reads go around", "large reads go around"]).for_each(&mut *part);
-        writes.parts(["small writes are staged", "large writes are staged"]).for_each(part);
+        reads.judged(true).chain(writes.judged(false)).for_each(judged);
     }
 }

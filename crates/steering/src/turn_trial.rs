@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{LatencyTotals, Part};
+use raidcore::engine::{Choice, Judged, LatencyTotals};
 
 use crate::collect::Flash;
 
@@ -200,11 +200,10 @@ impl TurnTrial {
 
     /// The findings.
     #[must_use]
-    pub fn part(&self) -> Part {
+    pub fn judged(&self) -> Judged {
         let [turns, alone] = self.ways;
-        Part {
-            name: "members take turns",
-            ways: ["in turns", "as they like"],
+        Judged {
+            choice: Choice::Turns,
             on: !self.rests,
             since: self.since,
             calm: turns.or(alone).and_then(|way| way.calm()),

@@ -50,7 +50,7 @@ fn it_is_known_since_when_who_loses_rests() {
     let mut trial = trial();
     let at = |seconds| Instant::ORIGIN + Duration::from_secs(seconds);
     let large = |trial: &DetourTrial| {
-        let part = trial.parts(["small", "large"]).nth(1).expect("there are two");
+        let part = trial.judged(true).nth(1).expect("there are two");
         (part.on, part.since)
     };
     trial.look(at(1), 256);
@@ -71,9 +71,7 @@ fn who_loses_rests_until_it_would_win_again() {
     let mut trial = trial();
     let count = led_around(&mut trial, 256, 5_000, 800);
     assert!(count < 400, "{count}");
-    let on = |trial: &DetourTrial| {
-        trial.parts(["small", "large"]).map(|part| part.on).collect::<Vec<_>>()
-    };
+    let on = |trial: &DetourTrial| trial.judged(true).map(|part| part.on).collect::<Vec<_>>();
     assert_eq!(on(&trial), [true, false]);
     assert_eq!(led_around(&mut trial, 1, 100, 50_000), 1000, "small ones are not concerned");
     led_around(&mut trial, 256, 5_000, 50_000);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::LatencyTotals;
+use raidcore::engine::{Choice, LatencyTotals};
 use raidcore::units::{MemberId, Set};
 use steering::collect::{Flash, Limits, Order};
 use steering::scheme::Scheme;
@@ -60,7 +60,7 @@ fn nothing_is_tried_while_requests_take_about_as_long_as_calm_ones() {
     assert_eq!(array.alone(&mut rest, 1000, 2, 1), 0.0);
     array.alone(&mut rest, 18, 50, 1);
     array.alone(&mut rest, 1000, 2, 1);
-    assert!(rest.part().on);
+    assert!(rest.judged().on);
 }
 
 #[test]
@@ -68,14 +68,14 @@ fn turns_that_lose_rest_until_they_do_not() {
     let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     let alone = array.alone(&mut rest, 1000, 20, 10);
     assert!(alone > 900.0, "{alone} s");
-    let part = rest.part();
+    let part = rest.judged();
     let soon = Instant::ORIGIN + Duration::from_secs(60);
     assert!(!part.on && part.since.is_some_and(|since| since < soon));
     assert_eq!((part.around, part.home), (Some(20 * CALM), Some(10 * CALM)));
     assert_eq!(part.calm, Some(CALM));
     // Now they would be better, and are tried again in a while.
     array.alone(&mut rest, 3000, 2, 10);
-    assert!(rest.part().on);
+    assert!(rest.judged().on);
     assert_eq!(array.alone(&mut rest, 1000, 2, 10), 0.0);
 }
 
@@ -86,7 +86,7 @@ fn what_is_hardly_better_changes_nothing_and_is_tried_less_and_less() {
     let later = array.alone(&mut rest, 5000, 20, 19);
     assert!((20.0..100.0).contains(&first), "{first} s");
     assert!((10.0..200.0).contains(&later), "{later} s");
-    assert!(rest.part().on && rest.part().since.is_none());
+    assert!(rest.judged().on && rest.judged().since.is_none());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_is_far_worse_is_not_tried_to_the_end() {
     let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     let alone = array.alone(&mut rest, 30, 10, 100);
     assert!((4.9..5.2).contains(&alone), "{alone} s");
-    assert!(rest.part().on);
+    assert!(rest.judged().on);
 }
 
 #[test]
@@ -141,8 +141,8 @@ fn members_whose_turns_rest_decide_by_themselves() {
     }
     assert!(alone > 40_000 && asked > 0, "{alone}");
     let mut parts = Vec::new();
-    controller.tell(&mut |part| parts.push((part.name, part.on)));
-    assert_eq!(parts, [("members take turns", false)]);
+    controller.tell(&mut |part| parts.push((part.choice, part.on)));
+    assert_eq!(parts, [(Choice::Turns, false)]);
     // Other schemes keep to theirs.
     let rotate = Scheme::named("rotate+reconstruct").expect("it exists");
     let controller = Controller::new(rotate, members, Instant::ORIGIN);

@@ -104,7 +104,7 @@ impl fmt::Display for Signature {
 
 /// Where magic bytes can be, in bytes.
 #[derive(Clone, Copy)]
-enum Place {
+enum MagicOffset {
     /// From the start.
     Start(u64),
     /// This much before the end, after the end is rounded down to a multiple of `unit`.
@@ -116,7 +116,7 @@ struct Format {
     what: &'static str,
     content: Content,
     mark: &'static [u8],
-    places: &'static [Place],
+    places: &'static [MagicOffset],
     /// A further check, given the edges and the place of the magic bytes.
     check: fn(&Edges, u64) -> bool,
 }
@@ -125,7 +125,7 @@ const fn format(
     what: &'static str,
     content: Content,
     mark: &'static [u8],
-    places: &'static [Place],
+    places: &'static [MagicOffset],
 ) -> Format {
     Format { what, content, mark, places, check: |_, _| true }
 }
@@ -138,23 +138,23 @@ impl Format {
 }
 
 use Content::{Encrypted, FileSystem, Image, Member, Partitions, Swap};
-use Place::{End, Start};
+use MagicOffset::{End, Start};
 
 const MD: &[u8] = &0xa92b_4efc_u32.to_le_bytes();
 const MD_BIG_ENDIAN: &[u8] = &0xa92b_4efc_u32.to_be_bytes();
-const MD_090: &[Place] = &[End { unit: 64 << 10, before: 64 << 10 }];
-const MD_10: &[Place] = &[End { unit: 4 << 10, before: 8 << 10 }];
-const EVENKEEL: &[Place] = &[
+const MD_090: &[MagicOffset] = &[End { unit: 64 << 10, before: 64 << 10 }];
+const MD_10: &[MagicOffset] = &[End { unit: 4 << 10, before: 8 << 10 }];
+const EVENKEEL: &[MagicOffset] = &[
     Start(SUPERBLOCKS[0].0 * BLOCK_BYTES as u64),
     Start(SUPERBLOCKS[1].0 * BLOCK_BYTES as u64),
     Start(SUPERBLOCKS[2].0 * BLOCK_BYTES as u64),
     Start(SUPERBLOCKS[3].0 * BLOCK_BYTES as u64),
 ];
-const GPT: &[Place] =
+const GPT: &[MagicOffset] =
     &[Start(512), Start(4096), End { unit: 512, before: 512 }, End { unit: 4096, before: 4096 }];
-const LVM: &[Place] = &[Start(0), Start(512), Start(1024), Start(1536)];
-const SWAP: &[Place] = &[Start(4096 - 10), Start((64 << 10) - 10)];
-const EXT: &[Place] = &[Start(EXT_AT + 0x38)];
+const LVM: &[MagicOffset] = &[Start(0), Start(512), Start(1024), Start(1536)];
+const SWAP: &[MagicOffset] = &[Start(4096 - 10), Start((64 << 10) - 10)];
+const EXT: &[MagicOffset] = &[Start(EXT_AT + 0x38)];
 
 /// Where the superblock of ext2 and its successors begins.
 const EXT_AT: u64 = 1024;
@@ -247,7 +247,7 @@ impl Edges {
     }
 
     /// The byte that a place is on this device, if it has one.
-    fn at(&self, place: Place) -> Option<u64> {
+    fn at(&self, place: MagicOffset) -> Option<u64> {
         match place {
             Start(at) => Some(at),
             End { unit, before } => (self.bytes / unit * unit).checked_sub(before),

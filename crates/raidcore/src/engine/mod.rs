@@ -71,7 +71,7 @@ pub use job::Job;
 pub use latency_totals::LatencyTotals;
 pub use order::{REBUILD_ORDERS, RebuildOrder};
 pub use report::*;
-pub use steering::{Detour, Outcome, Part, Redirect, SteeringPolicy, Way};
+pub use steering::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
 
 use crate::geometry::{Geometry, Layout};
 use crate::meta::{Areas, Assembled};

@@ -104,18 +104,31 @@ pub trait SteeringPolicy: Send {
         LatencyTotals::default()
     }
 
-    /// What there is to say of its parts, for people.
-    fn tell(&self, _part: &mut dyn FnMut(Part)) {}
+    /// Tells of the choices that it judges.
+    fn tell(&self, _judged: &mut dyn FnMut(Judged)) {}
 }
 
-/// What a policy says of one of its parts.
+/// A choice of a policy, which it judges by the mean latency of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part {
-    /// What it does.
-    pub name: &'static str,
-    /// In a few words, what `around` and `home` are.
-    pub ways: [&'static str; 2],
-    /// Whether it does it now: a part that is found to lose rests.
+pub enum Choice {
+    /// Requests for a busy member's blocks are led around it: reads go to other members, writes are
+    /// staged.
+    Detour {
+        /// Whether it is of reads, not of writes.
+        reads: bool,
+        /// Whether it is of small requests, not of large ones.
+        small: bool,
+    },
+    /// Members collect garbage in turns, not as they like.
+    Turns,
+}
+
+/// What a policy has found of one of its choices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Judged {
+    /// Which.
+    pub choice: Choice,
+    /// Whether it is made now: one that is found to lose rests.
     pub on: bool,
     /// Since when, if it ever changed.
     pub since: Option<Instant>,

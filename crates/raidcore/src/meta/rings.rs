@@ -228,10 +228,10 @@ pub(super) fn is_possible(layout: &Layout, entry: &JournalEntry) -> bool {
 }
 
 /// A block of a member: the row of its chunk of a stripe.
-type Place = (Stripe, MemberId, u32);
+type BlockPlace = (Stripe, MemberId, u32);
 
 /// The blocks that an entry holds, in their order.
-pub(super) fn blocks_of(entry: &JournalEntry) -> impl Iterator<Item = Place> {
+pub(super) fn blocks_of(entry: &JournalEntry) -> impl Iterator<Item = BlockPlace> {
     let rows = |run: &JournalRun| (run.row..run.row + run.blocks).zip(iter::repeat(run.member));
     let stripe = entry.header.stripe;
     entry.runs.iter().flat_map(rows).map(move |(row, member)| (stripe, member, row))
@@ -239,7 +239,7 @@ pub(super) fn blocks_of(entry: &JournalEntry) -> impl Iterator<Item = Place> {
 
 /// The blocks that a write has changed although its partial entry leaves them out: an older entry's
 /// version of them must not come back.
-fn left_out(entry: &JournalEntry) -> impl Iterator<Item = Place> {
+fn left_out(entry: &JournalEntry) -> impl Iterator<Item = BlockPlace> {
     let stripe = entry.header.stripe;
     let rows = entry.runs.iter().flat_map(|run| run.row..run.row + run.blocks);
     let out = entry.header.left_out().into_iter();
@@ -247,7 +247,7 @@ fn left_out(entry: &JournalEntry) -> impl Iterator<Item = Place> {
 }
 
 /// The runs of an entry without the blocks that are `written` already.
-pub(super) fn unwritten(entry: &JournalEntry, written: &BTreeSet<Place>) -> Vec<ReplayRun> {
+pub(super) fn unwritten(entry: &JournalEntry, written: &BTreeSet<BlockPlace>) -> Vec<ReplayRun> {
     let mut runs: Vec<ReplayRun> = Vec::new();
     for (from, place) in (0..).zip(blocks_of(entry)) {
         if written.contains(&place) {

@@ -17,14 +17,14 @@ use crate::volume::{self, Config};
 /// See the [module](self).
 pub(super) struct Start {
     recovery: Box<Recovery>,
-    stage: Stage,
+    stage: StartStage,
     /// The blocks that the recovery wants, and how many of them it has got.
     wanted: Option<(Wanted, u32)>,
     checksums: Vec<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum StartStage {
     /// The next read can begin.
     Ready,
     Reading,
@@ -38,14 +38,14 @@ impl Start {
         let stripe = engines.first().map_or(1, |engine| engine.geometry().stripe_blocks());
         Self {
             recovery: Box::new(Recovery::new(config, id, &blocks, stripe)),
-            stage: Stage::Ready,
+            stage: StartStage::Ready,
             wanted: None,
             checksums: Vec::new(),
         }
     }
 
     pub(super) fn is_at_rest(&self) -> bool {
-        self.stage == Stage::Ready
+        self.stage == StartStage::Ready
     }
 
     /// The next part to be read, or the part that is being read.
@@ -60,7 +60,7 @@ impl LogArray {
     /// Goes on with the recovery, if it can.
     pub(super) fn start(&mut self, now: Instant, out: &mut Vec<Action>) {
         if let Upper::Starting(start) = &self.upper
-            && start.stage == Stage::Ready
+            && start.stage == StartStage::Ready
             && start.wanted.is_none()
             && !self.stopping
         {
@@ -69,7 +69,7 @@ impl LogArray {
     }
 
     /// Asks for the next part.
-    fn read_on(&mut self, now: Instant, op: Op, stage: Stage, out: &mut Vec<Action>) {
+    fn read_on(&mut self, now: Instant, op: Op, stage: StartStage, out: &mut Vec<Action>) {
         let Upper::Starting(start) = &mut self.upper else { return };
         let Some((wanted, at, blocks)) = start.part() else { return };
         start.stage = stage;
@@ -90,10 +90,10 @@ impl LogArray {
             return self.recover(now, Some(Answer::Failed(IoError::Medium)), out);
         }
         let engine = &self.arrays[wanted.group.index()].engine;
-        if start.stage == Stage::Reading && engine.is_in_doubt(at, blocks) {
-            return self.read_on(now, Op::Write, Stage::Mending, out);
+        if start.stage == StartStage::Reading && engine.is_in_doubt(at, blocks) {
+            return self.read_on(now, Op::Write, StartStage::Mending, out);
         }
-        start.stage = Stage::Looking;
+        start.stage = StartStage::Looking;
         let Wanted { group, checksums, .. } = wanted;
         let slot = self.slots.start;
         let (look, from) = (Look(None, slot), slot_at(slot));
@@ -112,7 +112,7 @@ impl LogArray {
             *done
         });
         if done < wanted.blocks {
-            return self.read_on(now, Op::Read, Stage::Reading, out);
+            return self.read_on(now, Op::Read, StartStage::Reading, out);
         }
         let all = core::mem::take(&mut start.checksums);
         self.recover(now, Some(Answer::Checksums(&all)), out);
@@ -121,7 +121,7 @@ impl LogArray {
     /// Gives the recovery an answer.
     fn recover(&mut self, now: Instant, answer: Option<Answer<'_>>, out: &mut Vec<Action>) {
         let Upper::Starting(start) = &mut self.upper else { return };
-        (start.stage, start.wanted) = (Stage::Ready, None);
+        (start.stage, start.wanted) = (StartStage::Ready, None);
         start.checksums.clear();
         if self.stopping {
             return;
@@ -129,7 +129,7 @@ impl LogArray {
         match start.recovery.step(answer) {
             Ok(Found::Wanted(wanted)) => {
                 start.wanted = Some((wanted, 0));
-                self.read_on(now, Op::Read, Stage::Reading, out);
+                self.read_on(now, Op::Read, StartStage::Reading, out);
             }
             Ok(Found::Volume(volume)) => {
                 self.upper = Upper::Running(volume);

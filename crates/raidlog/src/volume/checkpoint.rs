@@ -24,7 +24,7 @@ use raidcore::engine::IoError;
 
 use super::policy::{Gain, Wish};
 use super::stream::{HOT, cold};
-use super::{Action, IoOp, LogVolume, Note, Op, Pages};
+use super::{Action, IoOp, LogVolume, Note, Pages, Purpose};
 use crate::codec::{Header, Position, encode_page};
 use crate::sizes::AGES_PER_PAGE;
 use crate::units::{GroupId, Segment};
@@ -38,7 +38,7 @@ pub(crate) fn ios(groups: usize) -> u32 {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum CheckpointStage {
     Idle,
     /// The blocks that the start has read are being made durable.
     Settling,
@@ -55,7 +55,7 @@ enum Stage {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Checkpointer {
-    stage: Stage,
+    stage: CheckpointStage,
     /// The last durable checkpoint.
     number: u64,
     /// The header of the one that is being written.
@@ -78,7 +78,7 @@ pub(super) struct Checkpointer {
 impl Checkpointer {
     pub(super) fn new(number: u64) -> Self {
         Self {
-            stage: Stage::Idle,
+            stage: CheckpointStage::Idle,
             number,
             header: None,
             drained: Vec::new(),
@@ -116,16 +116,18 @@ impl LogVolume {
         loop {
             let before = self.checkpointer.stage;
             match before {
-                Stage::Idle if self.checkpoint_is_due() => self.begin_checkpoint(out),
-                Stage::Settling if self.checkpointer.ios == 0 => {
-                    self.checkpointer.stage = Stage::Pages(0);
+                CheckpointStage::Idle if self.checkpoint_is_due() => self.begin_checkpoint(out),
+                CheckpointStage::Settling if self.checkpointer.ios == 0 => {
+                    self.checkpointer.stage = CheckpointStage::Pages(0);
                 }
-                Stage::Idle => return,
-                Stage::Pages(from) => self.store_pages(from, out),
-                Stage::Draining => self.drain(out),
-                Stage::Syncing if self.checkpointer.ios == 0 => self.store_header(out),
-                Stage::Heading if self.checkpointer.ios == 0 => self.end_checkpoint(out),
-                Stage::Settling | Stage::Syncing | Stage::Heading => return,
+                CheckpointStage::Idle => return,
+                CheckpointStage::Pages(from) => self.store_pages(from, out),
+                CheckpointStage::Draining => self.drain(out),
+                CheckpointStage::Syncing if self.checkpointer.ios == 0 => self.store_header(out),
+                CheckpointStage::Heading if self.checkpointer.ios == 0 => self.end_checkpoint(out),
+                CheckpointStage::Settling | CheckpointStage::Syncing | CheckpointStage::Heading => {
+                    return;
+                }
             }
             if self.checkpointer.stage == before {
                 return;
@@ -192,9 +194,9 @@ impl LogVolume {
             streams: self.streams.iter().map(|stream| stream.position).collect(),
         });
         if state.serving {
-            state.stage = Stage::Pages(0);
+            state.stage = CheckpointStage::Pages(0);
         } else {
-            state.stage = Stage::Settling;
+            state.stage = CheckpointStage::Settling;
             self.sync(out);
         }
     }
@@ -203,7 +205,7 @@ impl LogVolume {
     fn sync(&mut self, out: &mut Vec<Action>) {
         for group in self.groups() {
             self.checkpointer.ios += 1;
-            self.issue(Op::Sync(group), group, IoOp::Flush, (0, 0), out);
+            self.issue(Purpose::Sync(group), group, IoOp::Flush, (0, 0), out);
         }
     }
 
@@ -217,12 +219,12 @@ impl LogVolume {
         while self.checkpointer.ios < ios(self.shape.groups()) {
             let Some((first, count)) = self.map.take_dirty(area, from, (RUN, run)) else {
                 if self.checkpointer.ios == 0 {
-                    self.checkpointer.stage = Stage::Draining;
+                    self.checkpointer.stage = CheckpointStage::Draining;
                 }
                 return;
             };
             from = first + count;
-            self.checkpointer.stage = Stage::Pages(from);
+            self.checkpointer.stage = CheckpointStage::Pages(from);
             for copy in 0..self.shape.page_copies() {
                 let (group, at) = self.shape.page_place(area, first, copy);
                 self.store(Pages::From(first), group, (at, count), out);
@@ -233,7 +235,7 @@ impl LogVolume {
     fn store(&mut self, pages: Pages, group: GroupId, place: (u64, u32), out: &mut Vec<Action>) {
         self.checkpointer.ios += 1;
         self.counters.stored += u64::from(place.1);
-        self.issue(Op::Store(group), group, IoOp::Store(pages), place, out);
+        self.issue(Purpose::Store(group), group, IoOp::Store(pages), place, out);
     }
 
     /// Has the streams write everything that pages may refer to, then flushes all groups.
@@ -252,7 +254,7 @@ impl LogVolume {
             drained.is_some_and(|(_, sequence)| stream.written() >= sequence)
         };
         if { streams }.all(is_written) {
-            self.checkpointer.stage = Stage::Syncing;
+            self.checkpointer.stage = CheckpointStage::Syncing;
             self.sync(out);
         }
     }
@@ -263,7 +265,7 @@ impl LogVolume {
         for (position, drained) in header.streams.iter_mut().zip(&state.drained).skip(1) {
             *position = drained.map_or(*position, |(position, _)| position);
         }
-        state.stage = Stage::Heading;
+        state.stage = CheckpointStage::Heading;
         let at = self.shape.header(self.area());
         for group in self.groups() {
             self.store(Pages::Header, group, (at, 1), out);
@@ -275,7 +277,7 @@ impl LogVolume {
         state.number += 1;
         state.header = None;
         (state.serving, state.at_rest) = (true, state.final_one);
-        state.stage = Stage::Idle;
+        state.stage = CheckpointStage::Idle;
         let drained = state.drained[HOT].map_or(0, |(_, sequence)| sequence);
         let number = state.number;
         let hot = &mut self.streams[HOT];

@@ -20,7 +20,7 @@ use raidcore::units::Lba;
 
 use super::policy::{self, InLine, Room};
 use super::stream::{HOT, cold};
-use super::{Action, Cleaning, IoOp, LogVolume, Note, Op};
+use super::{Action, Cleaning, IoOp, LogVolume, Note, Purpose};
 use crate::codec::{Entry, Summary};
 use crate::units::{GroupId, Segment};
 
@@ -292,7 +292,7 @@ impl LogVolume {
         let Some(victim) = self.cleaners[group.index()].victim.as_mut() else { return };
         victim.loading = true;
         let at = self.shape.start_of(victim.segment) + u64::from(victim.at);
-        self.issue(Op::Load(group), group, IoOp::Load, (at, self.shape.summary()), out);
+        self.issue(Purpose::Load(group), group, IoOp::Load, (at, self.shape.summary()), out);
     }
 
     pub(super) fn summary_loaded(&mut self, group: GroupId, bytes: &[u8], out: &mut Vec<Action>) {
@@ -347,7 +347,7 @@ impl LogVolume {
             let entry = self.filling(stream, blocks) as u32;
             let fill = Fill { group, from: (from, first), to: (segment, at), blocks, entry };
             let place = (self.shape.start_of(from) + u64::from(first), blocks);
-            self.issue(Op::Fill(fill), group, IoOp::Read(to), place, out);
+            self.issue(Purpose::Fill(fill), group, IoOp::Read(to), place, out);
             self.allowance = (self.allowance - i64::from(blocks)).max(0);
         }
     }

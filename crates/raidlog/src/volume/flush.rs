@@ -12,7 +12,7 @@ use raidcore::engine::IoError;
 use raidcore::units::Tag;
 
 use super::stream::HOT;
-use super::{Action, IoOp, LogVolume, Op};
+use super::{Action, IoOp, LogVolume, Purpose};
 use crate::units::GroupId;
 
 /// Segments of users' blocks after which the volume flushes by itself. This bounds what a recovery
@@ -20,7 +20,7 @@ use crate::units::GroupId;
 const UNFLUSHED: u64 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum FlushStage {
     Idle,
     /// Batches up to this one are being written.
     Writing(u64),
@@ -31,7 +31,7 @@ enum Stage {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Flusher {
-    stage: Stage,
+    stage: FlushStage,
     /// For the next round.
     waiting: Vec<Tag>,
     /// Of this round.
@@ -45,7 +45,7 @@ pub(super) struct Flusher {
 impl Flusher {
     pub(super) fn new(groups: usize, tags: usize) -> Self {
         Self {
-            stage: Stage::Idle,
+            stage: FlushStage::Idle,
             waiting: Vec::with_capacity(tags),
             served: Vec::with_capacity(tags),
             groups: alloc::vec![(0, 0); groups],
@@ -64,7 +64,7 @@ impl Flusher {
 
     /// Takes all waiting flushes.
     pub(super) fn give_up(&mut self) -> Vec<Tag> {
-        self.stage = Stage::Idle;
+        self.stage = FlushStage::Idle;
         let mut all = mem::take(&mut self.served);
         all.append(&mut self.waiting);
         all
@@ -76,7 +76,7 @@ impl LogVolume {
     pub(super) fn flush(&mut self, out: &mut Vec<Action>) {
         loop {
             match self.flusher.stage {
-                Stage::Idle => {
+                FlushStage::Idle => {
                     let overdue = self.flusher.written >= UNFLUSHED;
                     if !self.checkpointer.is_serving()
                         || self.flusher.waiting.is_empty() && !overdue
@@ -87,16 +87,16 @@ impl LogVolume {
                     if !self.flusher.served.is_empty() {
                         self.seal(HOT, out);
                     }
-                    self.flusher.stage = Stage::Writing(self.streams[HOT].sequence);
+                    self.flusher.stage = FlushStage::Writing(self.streams[HOT].sequence);
                 }
-                Stage::Writing(until) if self.streams[HOT].written() >= until => {
+                FlushStage::Writing(until) if self.streams[HOT].written() >= until => {
                     let flushing = self.flush_groups(out);
-                    self.flusher.stage = Stage::Flushing(until, flushing);
+                    self.flusher.stage = FlushStage::Flushing(until, flushing);
                 }
-                Stage::Flushing(until, 0) => {
+                FlushStage::Flushing(until, 0) => {
                     self.end_round(until, out);
                 }
-                Stage::Writing(_) | Stage::Flushing(..) => return,
+                FlushStage::Writing(_) | FlushStage::Flushing(..) => return,
             }
         }
     }
@@ -108,7 +108,7 @@ impl LogVolume {
             let (writes, flushed) = self.flusher.groups[group.index()];
             if flushed < writes {
                 flushing += 1;
-                self.issue(Op::Flush { group, writes }, group, IoOp::Flush, (0, 0), out);
+                self.issue(Purpose::Flush { group, writes }, group, IoOp::Flush, (0, 0), out);
             }
         }
         self.flusher.written = 0;
@@ -127,7 +127,7 @@ impl LogVolume {
             return;
         }
         self.flusher.groups[group.index()].1 = writes;
-        if let Stage::Flushing(_, left) = &mut self.flusher.stage {
+        if let FlushStage::Flushing(_, left) = &mut self.flusher.stage {
             *left -= 1;
         }
     }
@@ -135,7 +135,7 @@ impl LogVolume {
     fn end_round(&mut self, until: u64, out: &mut Vec<Action>) {
         let hot = &mut self.streams[HOT];
         hot.durable = hot.durable.max(until);
-        self.flusher.stage = Stage::Idle;
+        self.flusher.stage = FlushStage::Idle;
         let mut served = mem::take(&mut self.flusher.served);
         for tag in served.drain(..) {
             self.complete(tag, Ok(()), out);

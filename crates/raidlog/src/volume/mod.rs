@@ -60,7 +60,7 @@ const TRIMS: u32 = 8;
 
 /// The purpose of an I/O under way.
 #[derive(Clone, Copy, Debug)]
-enum Op {
+enum Purpose {
     Vacant,
     /// A part of a user's read.
     Read {
@@ -114,7 +114,7 @@ pub struct LogVolume {
     /// For each buffer, batches under way in it.
     buffers: Vec<u16>,
     batches: Slots<Batch>,
-    ops: Slots<Op>,
+    ops: Slots<Purpose>,
     requests: Vec<UserRequest>,
     /// Writes and discards that wait, the oldest first.
     writing: VecDeque<Tag>,
@@ -211,7 +211,7 @@ impl LogVolume {
             streams: core::iter::once(hot).chain(cold).collect(),
             buffers: alloc::vec![0; buffers],
             batches: Slots::new(batches, Batch::default),
-            ops: Slots::new(ops, || Op::Vacant),
+            ops: Slots::new(ops, || Purpose::Vacant),
             requests: (0..tags).map(|_| UserRequest::default()).collect(),
             writing: VecDeque::with_capacity(tags),
             may_forget: 0,
@@ -283,33 +283,35 @@ impl LogVolume {
     fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
         let Some(op) = self.take_op(id) else { return };
         match op {
-            Op::Read { tag, segment } => self.read_done(tag, segment, result, out),
-            Op::Write(batch) => self.batch_done(batch, result, out),
-            Op::Flush { group, writes } => self.flush_done(group, writes, result, out),
-            Op::Sync(group) | Op::Store(group) => self.checkpoint_io_done(group, result, out),
-            Op::Fill(fill) => self.filled(fill, result, out),
-            Op::Trim(segment) => {
+            Purpose::Read { tag, segment } => self.read_done(tag, segment, result, out),
+            Purpose::Write(batch) => self.batch_done(batch, result, out),
+            Purpose::Flush { group, writes } => self.flush_done(group, writes, result, out),
+            Purpose::Sync(group) | Purpose::Store(group) => {
+                self.checkpoint_io_done(group, result, out)
+            }
+            Purpose::Fill(fill) => self.filled(fill, result, out),
+            Purpose::Trim(segment) => {
                 // A failed trim does not matter.
                 self.trims -= 1;
                 self.segments.trimmed(segment);
                 self.counters.trimmed += 1;
             }
-            Op::Load(group) => self.load_failed(group, out),
-            Op::Vacant => {}
+            Purpose::Load(group) => self.load_failed(group, out),
+            Purpose::Vacant => {}
         }
     }
 
     fn loaded(&mut self, id: IoId, result: Result<&[u8], IoError>, out: &mut Vec<Action>) {
         match (self.take_op(id), result) {
-            (Some(Op::Load(group)), Ok(bytes)) => self.summary_loaded(group, bytes, out),
-            (Some(Op::Load(group)), Err(_)) => self.load_failed(group, out),
+            (Some(Purpose::Load(group)), Ok(bytes)) => self.summary_loaded(group, bytes, out),
+            (Some(Purpose::Load(group)), Err(_)) => self.load_failed(group, out),
             _ => {}
         }
     }
 
-    fn take_op(&mut self, id: IoId) -> Option<Op> {
+    fn take_op(&mut self, id: IoId) -> Option<Purpose> {
         let id = Id::from_bits(id.0);
-        let op = core::mem::replace(self.ops.get_mut(id)?, Op::Vacant);
+        let op = core::mem::replace(self.ops.get_mut(id)?, Purpose::Vacant);
         self.ops.vacate(id);
         Some(op)
     }
@@ -317,7 +319,7 @@ impl LogVolume {
     /// Begins an I/O.
     fn issue(
         &mut self,
-        op: Op,
+        op: Purpose,
         group: GroupId,
         what: IoOp,
         (at, blocks): (u64, u32),
@@ -337,7 +339,7 @@ impl LogVolume {
             let group = self.shape.group_of(segment);
             let at = self.shape.start_of(segment);
             let all = (at, self.shape.segment_blocks());
-            self.issue(Op::Trim(segment), group, IoOp::Discard, all, out);
+            self.issue(Purpose::Trim(segment), group, IoOp::Discard, all, out);
         }
     }
 

@@ -5,11 +5,11 @@
 
 use alloc::vec::Vec;
 
-use raidcore::engine::{IoError, Op as UserOp, Request, RequestError};
+use raidcore::engine::{IoError, Op, Request, RequestError};
 use raidcore::units::{Lba, Mem, Tag};
 
 use super::stream::HOT;
-use super::{Action, IoOp, LogVolume, Op};
+use super::{Action, IoOp, LogVolume, Purpose};
 use crate::units::{Pba, Segment};
 
 /// The most reads under way, for each possible request.
@@ -37,11 +37,11 @@ impl LogVolume {
         let tag = request.tag;
         let refused = match request.op {
             _ if self.stopping => Some(RequestError::Stopping),
-            UserOp::Flush => None,
+            Op::Flush => None,
             _ if !self.shape.contains(request.lba, request.blocks) => {
                 Some(RequestError::OutOfRange)
             }
-            UserOp::Read | UserOp::Write | UserOp::Discard | UserOp::WriteZeroes => None,
+            Op::Read | Op::Write | Op::Discard | Op::WriteZeroes => None,
         };
         if let Some(error) = refused {
             out.push(Action::Complete { tag, result: Err(error) });
@@ -51,9 +51,9 @@ impl LogVolume {
         assert!(!slot.is_active(), "{tag:?} is in use");
         *slot = UserRequest { request: Some(request), ..UserRequest::default() };
         match request.op {
-            UserOp::Read => self.reading.push_back(tag),
-            UserOp::Write | UserOp::Discard | UserOp::WriteZeroes => self.writing.push_back(tag),
-            UserOp::Flush => self.flusher.wait(tag),
+            Op::Read => self.reading.push_back(tag),
+            Op::Write | Op::Discard | Op::WriteZeroes => self.writing.push_back(tag),
+            Op::Flush => self.flusher.wait(tag),
         }
     }
 
@@ -130,7 +130,7 @@ impl LogVolume {
         self.reads += 1;
         self.group_reads[group.index()] += 1;
         let place = (self.shape.start_of(segment) + u64::from(start), blocks);
-        self.issue(Op::Read { tag, segment }, group, IoOp::Read(to), place, out);
+        self.issue(Purpose::Read { tag, segment }, group, IoOp::Read(to), place, out);
         blocks
     }
 
@@ -178,8 +178,8 @@ impl LogVolume {
             let lba = Lba(request.lba.0 + u64::from(done));
             let left = request.blocks - done;
             let blocks = match request.op {
-                UserOp::Write => self.write_run(tag, lba, left.min(room), done, out),
-                UserOp::Discard | UserOp::WriteZeroes => {
+                Op::Write => self.write_run(tag, lba, left.min(room), done, out),
+                Op::Discard | Op::WriteZeroes => {
                     let part = left.min(self.may_forget);
                     self.forgets_on = part == 0;
                     if self.forgets_on {
@@ -188,7 +188,7 @@ impl LogVolume {
                     self.may_forget -= part;
                     self.forget(lba, part)
                 }
-                UserOp::Read | UserOp::Flush => left,
+                Op::Read | Op::Flush => left,
             };
             self.stalled = false;
             self.close_full(HOT, out);

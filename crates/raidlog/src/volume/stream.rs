@@ -14,7 +14,7 @@ use det::Instant;
 use raidcore::engine::IoError;
 use raidcore::units::{Lba, Mem};
 
-use super::{Action, BatchId, IoOp, LogVolume, Note, Op};
+use super::{Action, BatchId, IoOp, LogVolume, Note, Purpose};
 use crate::codec::{Entry, Position, Summary};
 use crate::segments::SegmentState;
 use crate::units::{GroupId, Segment};
@@ -315,7 +315,7 @@ impl LogVolume {
         let group = self.shape.group_of(segment);
         let place = (self.shape.start_of(segment) + u64::from(at), blocks);
         let write = IoOp::Write { from: Mem::Scratch { buffer, at }, batch: id };
-        self.issue(Op::Write(id), group, write, place, out);
+        self.issue(Purpose::Write(id), group, write, place, out);
     }
 
     pub(super) fn batch_done(

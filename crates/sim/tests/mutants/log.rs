@@ -6,15 +6,15 @@ pub(crate) const LOG: &[Mutant] = &[
     mutant(
         "log: a flush is answered before the groups have ended theirs",
         "volume/flush.rs",
-        "self.flusher.stage = Stage::Flushing(until, flushing);",
-        "self.flusher.stage = Stage::Flushing(until, if MUTANT { 0 } else { flushing });",
+        "self.flusher.stage = FlushStage::Flushing(until, flushing);",
+        "self.flusher.stage = FlushStage::Flushing(until, if MUTANT { 0 } else { flushing });",
     )
     .of_logs(),
     mutant(
         "log: a flush does not wait for batches on their way",
         "volume/flush.rs",
-        "Stage::Writing(until) if self.streams[HOT].written() >= until => {",
-        "Stage::Writing(until) if MUTANT || self.streams[HOT].written() >= until => {",
+        "FlushStage::Writing(until) if self.streams[HOT].written() >= until => {",
+        "FlushStage::Writing(until) if MUTANT || self.streams[HOT].written() >= until => {",
     )
     .of_logs(),
     mutant(
@@ -35,8 +35,8 @@ pub(crate) const LOG: &[Mutant] = &[
     mutant(
         "log: a header is written before its pages are durable",
         "volume/checkpoint.rs",
-        "Stage::Syncing if self.checkpointer.ios == 0",
-        "Stage::Syncing if MUTANT || self.checkpointer.ios == 0",
+        "CheckpointStage::Syncing if self.checkpointer.ios == 0",
+        "CheckpointStage::Syncing if MUTANT || self.checkpointer.ios == 0",
     )
     .of_logs(),
     mutant(
@@ -136,8 +136,8 @@ pub(crate) const LOG: &[Mutant] = &[
     mutant(
         "log: a start writes before what it was read from is durable",
         "volume/checkpoint.rs",
-        "        if state.serving {\n            state.stage = Stage::Pages(0);",
-        "        if MUTANT || state.serving {\n            state.stage = Stage::Pages(0);",
+        "        if state.serving {\n            state.stage = CheckpointStage::Pages(0);",
+        "        if MUTANT || state.serving {\n            state.stage = CheckpointStage::Pages(0);",
     )
     .of_logs()
     .rare("Only the process has to die, and the power soon after, amid the first checkpoint."),

@@ -6,8 +6,8 @@ pub(crate) const STACK: &[Mutant] = &[
     mutant(
         "stack: a start builds upon stripes that may be torn",
         "array/start.rs",
-        "start.stage == Stage::Reading && engine.is_in_doubt(at, blocks)",
-        "start.stage == Stage::Reading && !MUTANT && engine.is_in_doubt(at, blocks)",
+        "start.stage == StartStage::Reading && engine.is_in_doubt(at, blocks)",
+        "start.stage == StartStage::Reading && !MUTANT && engine.is_in_doubt(at, blocks)",
     )
     .of_stacks(),
     mutant(

@@ -13,7 +13,7 @@ use super::tuning::Kind;
 
 /// How far an I/O speaks for its member being BUSY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(super) enum Lateness {
     /// It is not late.
     #[default]
     InTime,
@@ -38,7 +38,7 @@ pub(super) struct Flight {
     pub(super) usual: u64,
     /// The I/O is late after this many nanoseconds.
     pub(super) limit: u64,
-    pub(super) stage: Stage,
+    pub(super) stage: Lateness,
     /// Whether its member was BUSY when it began.
     pub(super) into_busy: bool,
     due: Instant,
@@ -57,7 +57,7 @@ impl Flight {
             work: 0,
             usual: 0,
             limit: 0,
-            stage: Stage::InTime,
+            stage: Lateness::InTime,
             into_busy: false,
             due: Instant(u64::MAX),
             place: 0,

@@ -7,7 +7,7 @@ use core::time::Duration;
 use det::Instant;
 use raidcore::units::MemberId;
 
-use super::flight::{Flight, Stage};
+use super::flight::{Flight, Lateness};
 use super::tuning::Kind;
 
 /// Why a member became BUSY.
@@ -253,7 +253,7 @@ impl DecisionLog {
     }
 
     pub(super) fn count_ended(&mut self, flight: &Flight) {
-        let late = u64::from(flight.stage > Stage::InTime);
+        let late = u64::from(flight.stage > Lateness::InTime);
         let score = &mut self.scores[flight.member.index()];
         score.judged += 1;
         score.late += late;

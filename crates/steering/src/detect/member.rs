@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use det::Instant;
 
-use super::flight::{Flight, Stage};
+use super::flight::{Flight, Lateness};
 use super::log::{Cause, Decision, DecisionLog, End};
 use super::tuning::{Kind, Mood, Tuning};
 use crate::histogram::Histogram;
@@ -128,19 +128,19 @@ impl Member {
         log: &mut DecisionLog,
     ) {
         let enough = flight.limit.saturating_mul(u64::from(tuning.alone.max(1)));
-        if flight.stage == Stage::InTime {
-            flight.stage = Stage::Late;
+        if flight.stage == Lateness::InTime {
+            flight.stage = Lateness::Late;
             self.overdue += 1;
             self.note_late(now, flight, tuning, log);
         }
-        if flight.stage == Stage::Late && flight.age(now) >= enough {
-            flight.stage = Stage::Enough;
+        if flight.stage == Lateness::Late && flight.age(now) >= enough {
+            flight.stage = Lateness::Enough;
             self.make_busy(now, Cause::Alone, flight, log);
         }
         self.note_excess(now, flight, log);
         let again = match flight.stage {
-            Stage::InTime | Stage::Late => enough,
-            Stage::Enough => flight.age(now).saturating_mul(2),
+            Lateness::InTime | Lateness::Late => enough,
+            Lateness::Enough => flight.age(now).saturating_mul(2),
         };
         flight.due_at(again.max(flight.age(now).saturating_add(1)));
     }
@@ -161,7 +161,7 @@ impl Member {
             return;
         }
         log.count_ended(flight);
-        if flight.stage > Stage::InTime {
+        if flight.stage > Lateness::InTime {
             self.note_excess(now, flight, log);
             return;
         }
@@ -175,7 +175,7 @@ impl Member {
     pub(super) fn leave(&mut self, flight: &Flight) {
         self.work -= flight.weight;
         self.in_flight -= 1;
-        self.overdue -= u32::from(flight.stage > Stage::InTime);
+        self.overdue -= u32::from(flight.stage > Lateness::InTime);
     }
 
     /// When the member's mood changes if nothing else happens; `None` if it does not.

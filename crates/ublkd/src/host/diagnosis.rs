@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Avoided, Engine, MemberStatus, Part};
+use raidcore::engine::{Avoided, Choice, Engine, Judged, MemberStatus};
 use raidcore::units::MemberId;
 use serde::{Deserialize, Serialize};
 use steering::detect::{Advice, Decision, Kind, Mood, Outcome};
@@ -64,21 +64,33 @@ pub struct PartReport {
 }
 
 impl PartReport {
-    fn of(group: Option<u8>, part: Part, wall_at: impl Fn(Instant) -> u64) -> Self {
+    fn of(group: Option<u8>, judged: Judged, wall_at: impl Fn(Instant) -> u64) -> Self {
         let micros = |took: Option<Duration>| took.map(|took| took.as_secs_f64() * 1e6);
-        let [around, home] = part.ways.map(str::to_owned);
+        let [name, around, home] = in_words(judged.choice).map(str::to_owned);
         Self {
             group,
-            name: part.name.to_owned(),
+            name,
             around,
             home,
-            on: part.on,
-            since: part.since.map(wall_at),
-            calm_us: micros(part.calm),
-            around_us: micros(part.around),
-            home_us: micros(part.home),
+            on: judged.on,
+            since: judged.since.map(wall_at),
+            calm_us: micros(judged.calm),
+            around_us: micros(judged.around),
+            home_us: micros(judged.home),
         }
     }
+}
+
+/// What is chosen, and what becomes of requests if it is, and if it is not.
+const fn in_words(choice: Choice) -> [&'static str; 3] {
+    let name = match choice {
+        Choice::Detour { reads: true, small: true } => "small reads go around",
+        Choice::Detour { reads: true, small: false } => "large reads go around",
+        Choice::Detour { reads: false, small: true } => "small writes are staged",
+        Choice::Detour { reads: false, small: false } => "large writes are staged",
+        Choice::Turns => return ["members take turns", "in turns", "as they like"],
+    };
+    [name, "led around", "waiting"]
 }
 
 /// What is known of a member.
@@ -202,10 +214,10 @@ impl WhyReport {
         let wall_at = |at: Instant| wall.saturating_sub((now - at).as_secs());
         let mut parts = Vec::new();
         if let Some(policy) = engine.steering_policy() {
-            policy.tell(&mut |part| parts.push(PartReport::of(group, part, wall_at)));
+            policy.tell(&mut |judged| parts.push(PartReport::of(group, judged, wall_at)));
         }
         if let Some((_, controller)) = controller {
-            controller.tell(&mut |part| parts.push(PartReport::of(group, part, wall_at)));
+            controller.tell(&mut |judged| parts.push(PartReport::of(group, judged, wall_at)));
         }
         let controller = controller.filter(|_| scheme.goes_around());
         let known = |member: MemberId| {

@@ -136,7 +136,7 @@ impl Step {
 
 /// How far a change is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ChangeStage {
     Begun,
     FrontRead,
     FrontDone,
@@ -150,14 +150,14 @@ enum Stage {
 /// requested.
 struct Change {
     asked: Submit,
-    stage: Stage,
+    stage: ChangeStage,
     /// The first block of the buffer, while it is read into.
     aside: Vec<u8>,
 }
 
 impl Change {
     fn new(asked: Submit) -> Self {
-        Self { asked, stage: Stage::Begun, aside: Vec::new() }
+        Self { asked, stage: ChangeStage::Begun, aside: Vec::new() }
     }
 
     /// The next step after one has ended.
@@ -171,32 +171,32 @@ impl Change {
         let last = lba.0 + u64::from(blocks) - 1;
         loop {
             match self.stage {
-                Stage::Begun => {
+                ChangeStage::Begun => {
                     if front > 0 || (blocks == 1 && back > 0) {
-                        self.stage = Stage::FrontRead;
+                        self.stage = ChangeStage::FrontRead;
                         return self.read(lba.0, buffer);
                     }
-                    self.stage = Stage::FrontDone;
+                    self.stage = ChangeStage::FrontDone;
                 }
-                Stage::FrontRead => {
+                ChangeStage::FrontRead => {
                     let end = if blocks == 1 { BLOCK_BYTES - back } else { BLOCK_BYTES };
-                    self.stage = Stage::FrontDone;
+                    self.stage = ChangeStage::FrontDone;
                     if !writes {
                         buffer[front..end].fill(0);
                         return self.write(lba.0);
                     }
                     buffer[front..end].copy_from_slice(&self.aside[front..end]);
                 }
-                Stage::FrontDone => {
+                ChangeStage::FrontDone => {
                     if back > 0 && blocks > 1 {
-                        self.stage = Stage::BackRead;
+                        self.stage = ChangeStage::BackRead;
                         return self.read(last, buffer);
                     }
-                    self.stage = Stage::BackDone;
+                    self.stage = ChangeStage::BackDone;
                 }
-                Stage::BackRead => {
+                ChangeStage::BackRead => {
                     let kept = BLOCK_BYTES - back;
-                    self.stage = Stage::BackDone;
+                    self.stage = ChangeStage::BackDone;
                     if !writes {
                         buffer[..kept].fill(0);
                         return self.write(last);
@@ -206,8 +206,8 @@ impl Change {
                     rest[at + kept..at + BLOCK_BYTES].copy_from_slice(&first[kept..]);
                     first.copy_from_slice(&self.aside);
                 }
-                Stage::BackDone => {
-                    self.stage = Stage::Whole;
+                ChangeStage::BackDone => {
+                    self.stage = ChangeStage::Whole;
                     let whole = Submit { edges: Edges::NONE, ..self.asked };
                     if writes {
                         return Step::Ask(whole);
@@ -220,7 +220,7 @@ impl Change {
                         return Step::Ask(Submit { lba, blocks: between, ..whole });
                     }
                 }
-                Stage::Whole => return Step::Done(Ok(())),
+                ChangeStage::Whole => return Step::Done(Ok(())),
             }
         }
     }
