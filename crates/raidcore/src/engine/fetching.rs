@@ -1,5 +1,5 @@
-//! What a job reads from the staging log, or from copies: consecutive blocks of an entry or a copy at a
-//! time, in order.
+//! What a job reads from sources of single blocks, such as the staging log: consecutive blocks of
+//! what a source has under one number at a time, in order.
 //!
 //! Invariant: each of its fetches pins what it reads from, until it is taken out.
 
@@ -8,16 +8,14 @@ use alloc::vec::Vec;
 use crate::plan::Piece;
 use crate::units::{MemberId, Set};
 
-/// What a job reads from.
+/// A source, by its place in the list of all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum From {
-    /// An entry of the log, by its number.
-    Entry(u64),
-    /// A copy, by its number.
-    Copy(u64),
-}
+pub(super) struct SourceId(pub(super) u8);
 
-/// Consecutive blocks of an entry or a copy that a job reads.
+/// What a job reads from: a source, and the number that this has for it.
+pub(super) type From = (SourceId, u64);
+
+/// Consecutive blocks that a job reads from a source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetch {
     pub(super) from: From,
@@ -60,9 +58,9 @@ impl Fetching {
         self.fetches[index]
     }
 
-    /// Those from copies.
-    pub(super) fn of_copies(&self) -> impl Iterator<Item = &Fetch> {
-        self.fetches.iter().filter(|fetch| matches!(fetch.from, From::Copy(_)))
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Fetch> {
+        self.fetches.iter()
     }
 
     /// Begins the next one; gives its index.
@@ -85,10 +83,10 @@ impl Fetching {
         self.fetches.extend((0..piece.blocks).map(one));
     }
 
-    /// Takes all of them out: gives what each was from.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = From> + '_ {
+    /// Takes one out, if one is left; none may be begun after that. Gives what it was from.
+    pub(super) fn take_last(&mut self) -> Option<From> {
         self.begun = 0;
-        self.fetches.drain(..).map(|fetch| fetch.from)
+        self.fetches.pop().map(|fetch| fetch.from)
     }
 }
 
@@ -108,20 +106,21 @@ mod tests {
     #[test]
     fn blocks_are_one_fetch_only_if_they_follow_each_other_there_and_at_home() {
         let mut fetching = Fetching::default();
-        let mut add = |number, at, row| fetching.add(From::Entry(number), at, block(row));
+        let mut add = |number, at, row| fetching.add((SourceId(0), number), at, block(row));
         let own = [add(1, 0, 4), add(1, 1, 5), add(1, 3, 6), add(1, 4, 8), add(2, 5, 9)];
         assert_eq!(own, [true, false, true, true, true]);
         assert_eq!(fetching.get(0).piece.blocks, 2);
-        assert!(fetching.add(From::Copy(2), 6, block(10)), "a copy is no entry");
-        assert_eq!(fetching.of_copies().count(), 1);
+        assert!(fetching.add((SourceId(1), 2), 6, block(10)), "it is from elsewhere");
+        assert_eq!(fetching.iter().filter(|fetch| fetch.from == (SourceId(1), 2)).count(), 1);
     }
 
     #[test]
     fn what_is_split_is_begun_block_by_block_after_the_others() {
         let mut fetching = Fetching::default();
-        fetching.add(From::Entry(1), 7, block(0));
-        fetching.add(From::Entry(1), 8, block(1));
-        fetching.add(From::Entry(2), 0, block(5));
+        let log = SourceId(0);
+        fetching.add((log, 1), 7, block(0));
+        fetching.add((log, 1), 8, block(1));
+        fetching.add((log, 2), 0, block(5));
         assert_eq!(fetching.begin_next(), Some(0));
         fetching.failed_on(0, MemberId(3));
         assert!(fetching.get(0).tried.has(MemberId(3)));
@@ -131,8 +130,8 @@ mod tests {
         assert_eq!((second, third, fetching.begin_next()), (Some(2), Some(3), None));
         let last = fetching.get(3);
         assert_eq!((last.at, last.piece, last.tried), (8, block(1), Set::EMPTY));
-        let from: Vec<From> = fetching.take().collect();
-        assert_eq!(from, [1, 2, 1, 1].map(From::Entry), "each is unpinned");
+        let from: Vec<From> = core::iter::from_fn(|| fetching.take_last()).collect();
+        assert_eq!(from, [1, 1, 2, 1].map(|number| (log, number)), "each is unpinned");
         assert_eq!(fetching.begin_next(), None, "it begins anew");
     }
 }

@@ -120,8 +120,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: reads pass it by",
         "engine/flow/fetch.rs",
-        "if job.work != Work::Read || !alone || !concerned {",
-        "if MUTANT || job.work != Work::Read || !alone || !concerned {",
+        "if job.work != Work::Read || !alone || !self.is_in_sources(job.stripe) {",
+        "if MUTANT || job.work != Work::Read || !alone || !self.is_in_sources(job.stripe) {",
     ),
     mutant(
         "staged: what could not be brought home counts as if",
@@ -238,15 +238,17 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "copies: one that can't be read is not read at home",
-        "engine/flow/fetch.rs",
-        "                self.range.jobs[id].pieces.push(piece);\n                self.range.jobs[id].replan = true;",
-        "                if !MUTANT {\n                    self.range.jobs[id].pieces.push(piece);\n                }\n                self.range.jobs[id].replan = true;",
+        "engine/flow/copies.rs",
+        "job.pieces.push(piece);",
+        "if !MUTANT {
+            job.pieces.push(piece);
+        }",
     ),
     mutant(
         "staged: who could not read one block is not asked for others",
-        "engine/flow/fetch.rs",
-        "From::Entry(number) if piece.blocks > 1 => {",
-        "From::Entry(number) if !MUTANT && piece.blocks > 1 => {",
+        "engine/flow/staging.rs",
+        "if piece.blocks > 1 {",
+        "if !MUTANT && piece.blocks > 1 {",
     ),
     mutant(
         "staging device: what is on one member only is spared with it",

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::source::Source;
 use crate::engine::flight::{Flight, Owner};
 use crate::engine::stage::Stage;
 use crate::engine::work::Work;
@@ -10,9 +11,34 @@ use crate::geometry::Role;
 use crate::plan::{self, Base, Parity};
 use crate::units::{Lba, MemberId, Set};
 
+/// Copies: what they have of members that are busy or missing.
+pub(super) const COPIES: Source = Source {
+    concerns: |engine, _| engine.copies_may_serve(),
+    find: |engine, id, lba, block| {
+        let home = engine.layout.member(engine.range.jobs[id].stripe, block.role);
+        engine.copy_of(lba, home)
+    },
+    pin: |engine, number, times| (0..times).for_each(|_| engine.range.copies.pin(number)),
+    unpin: |engine, number| engine.range.copies.unpin(number),
+    place: |engine, number, tried| {
+        engine.range.copies.place(number).filter(|&(member, _)| !tried.has(member))
+    },
+    not_fetched: Engine::read_at_home_after_all,
+    goes_around: true,
+};
+
 impl Engine {
+    /// What a job was to fetch from a copy is read at home, as the copy can't be read.
+    fn read_at_home_after_all(&mut self, id: JobId, index: usize) {
+        let piece = self.range.jobs[id].fetching.get(index).piece;
+        self.lbas_of(id, &piece).for_each(|lba| self.range.copies.forget(lba));
+        let job = &mut self.range.jobs[id];
+        job.pieces.push(piece);
+        job.replan = true;
+    }
+
     /// Whether there are copies, and a member is busy or missing.
-    pub(super) fn copies_may_serve(&self) -> bool {
+    fn copies_may_serve(&self) -> bool {
         let calm = || {
             self.array.membership.serving().minus(self.array.steering.busy()).len()
                 == self.layout.members()
@@ -22,7 +48,7 @@ impl Engine {
 
     /// Where a block is whose home is busy, gone, or needed for a rebuild: the number of a copy on a
     /// calm member, and which block of it.
-    pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
+    fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
         let (number, at, member) = self.range.copies.find(lba)?;
         let calm = self.array.membership.able().minus(self.array.steering.busy());
         let wanted = !calm.has(home) || self.array.background.rebuilds();

@@ -1,4 +1,4 @@
-//! Jobs read what is staged, or copied.
+//! Jobs read from [sources](super::sources) of single blocks.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -7,7 +7,7 @@ use crate::engine::fetching::{Fetch, From};
 use crate::engine::flight::{Flight, Owner};
 use crate::engine::steering::Way;
 use crate::engine::work::Work;
-use crate::engine::{Action, Engine, IoError, IoOp, JobId, RequestError};
+use crate::engine::{Action, Engine, IoError, IoOp, JobId};
 use crate::plan::Piece;
 use crate::units::{Lba, MemberId, Pba, Set};
 
@@ -15,13 +15,12 @@ use crate::units::{Lba, MemberId, Pba, Set};
 const WINDOW: u32 = 8;
 
 impl Engine {
-    /// Takes what is staged out of a read's pieces: it is read from the log.
-    pub(in super::super) fn split_staged(&mut self, id: JobId) {
+    /// Takes out of a read's pieces what is read from elsewhere.
+    pub(in super::super) fn split_read(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
         // Of two that read the same, neither has anything staged.
         let alone = !job.hedge.is_second();
-        let concerned = self.range.staging.concerns(job.stripe) || self.copies_may_serve();
-        if job.work != Work::Read || !alone || !concerned {
+        if job.work != Work::Read || !alone || !self.is_in_sources(job.stripe) {
             return;
         }
         let mut pieces = mem::take(&mut self.range.jobs[id].pieces);
@@ -55,52 +54,31 @@ impl Engine {
         }
         pieces.retain(|piece| piece.blocks > 0);
         self.range.jobs[id].pieces = pieces;
-        self.count_copies(id);
+        self.count_around(id);
     }
 
-    /// Fetches a block from the staging log, if it is only there, or home is busy.
-    pub(in super::super) fn fetch_staged(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
-        let (geo, stripe) = (&self.layout, self.range.jobs[id].stripe);
-        let home = || geo.member(stripe, block.role);
-        let found = self.range.staging.find(lba, self.array.steering.busy(), home);
-        if let Some((number, at)) = found {
-            self.fetch_staged_block(id, number, at, block);
+    /// A job is to read a block of what a source has under a number, which stays until the job has ended.
+    pub(super) fn fetch(&mut self, id: JobId, (source, number): From, at: u32, block: Piece) {
+        if self.range.jobs[id].fetching.add((source, number), at, block) {
+            (source.source().pin)(self, number, 1);
         }
-        found.is_some()
     }
 
-    /// Fetches a block from a copy of it, if there is one that is better than home.
-    pub(in super::super) fn fetch_copy(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
-        let home = self.layout.member(self.range.jobs[id].stripe, block.role);
-        let Some((copy, at)) = self.copy_of(lba, home) else { return false };
-        if self.range.jobs[id].fetching.add(From::Copy(copy), at, block) {
-            self.range.copies.pin(copy);
-        }
-        true
-    }
-
-    /// A job that reads copies goes around busy members.
-    fn count_copies(&mut self, id: JobId) {
+    /// A job that fetches what lies on a busy member goes around it.
+    fn count_around(&mut self, id: JobId) {
         let job = &mut self.range.jobs[id];
-        if job.asked.way == Way::Around || job.fetching.of_copies().next().is_none() {
+        let around = |fetch: &&Fetch| fetch.from.0.source().goes_around;
+        if job.asked.way == Way::Around || !job.fetching.iter().any(|fetch| around(&fetch)) {
             return;
         }
         job.asked.way = Way::Around;
         self.array.counters.copy_reads += 1;
         let home = |fetch: &Fetch| self.layout.member(job.stripe, fetch.piece.role);
-        let homes: Set<MemberId> = job.fetching.of_copies().map(home).collect();
+        let homes: Set<MemberId> = job.fetching.iter().filter(around).map(home).collect();
         homes.for_each(|member| self.array.membership.avoid_read(member));
     }
 
-    /// A job is to read a block of an entry, which stays until the job has ended.
-    pub(super) fn fetch_staged_block(&mut self, id: JobId, number: u64, at: u32, block: Piece) {
-        if self.range.jobs[id].fetching.add(From::Entry(number), at, block) {
-            self.range.staging.pin(number, 1);
-        }
-        self.array.counters.staged_reads += 1;
-    }
-
-    /// Begins the reads from the log, a few at a time.
+    /// Begins these reads, a few at a time.
     pub(in super::super) fn issue_fetches(&mut self, id: JobId, out: &mut Vec<Action>) {
         let mut begun = 0;
         while begun < WINDOW && self.issue_fetch(id, out) {
@@ -120,22 +98,12 @@ impl Engine {
 
     fn begin_fetch(&mut self, id: JobId, index: usize, out: &mut Vec<Action>) {
         let Fetch { from, at: offset, piece, tried } = self.range.jobs[id].fetching.get(index);
-        let place = match from {
-            // A calm holder if there is one, the one with the least to do.
-            From::Entry(number) => self.range.staging.best_holder(number, tried, |member| {
-                let unreadable = self.array.membership.is_unreadable(member);
-                (unreadable, self.array.steering.is_busy(member), self.array.flights.of(member))
-            }),
-            From::Copy(number) => {
-                self.range.copies.place(number).filter(|&(member, _)| !tried.has(member))
-            }
-        };
-        let found = place.and_then(|(member, at)| {
+        let (source, number) = from;
+        let found = (source.source().place)(self, number, tried).and_then(|(member, at)| {
             Some((member, at, self.array.membership.live_device(member)?))
         });
         let Some((member, at, device)) = found else {
-            self.not_fetched(id, index);
-            return;
+            return (source.source().not_fetched)(self, id, index);
         };
         let into = self.range.jobs[id].bind(piece.mem);
         self.range.jobs[id].outstanding += 1;
@@ -143,28 +111,6 @@ impl Engine {
         let op = Flight::new(owner, Some(member), device);
         let at = Pba(at.0 + u64::from(offset));
         self.issue(op, IoOp::Read(into), at, piece.blocks, out);
-    }
-
-    /// No member is left from which it could be read as a whole.
-    fn not_fetched(&mut self, id: JobId, index: usize) {
-        let Fetch { from, piece, .. } = self.range.jobs[id].fetching.get(index);
-        match from {
-            // Each holder may lack another block of it.
-            From::Entry(number) if piece.blocks > 1 => {
-                self.range.staging.pin(number, piece.blocks);
-                self.range.jobs[id].fetching.split(index);
-            }
-            From::Entry(number) => {
-                let lbas = self.lbas_of(id, &piece);
-                self.range.staging.note_unreadable(number, lbas);
-                self.range.jobs[id].error = Some(RequestError::Io);
-            }
-            From::Copy(_) => {
-                self.lbas_of(id, &piece).for_each(|lba| self.range.copies.forget(lba));
-                self.range.jobs[id].pieces.push(piece);
-                self.range.jobs[id].replan = true;
-            }
-        }
     }
 
     pub(in super::super) fn fetch_done(
@@ -192,13 +138,10 @@ impl Engine {
         self.range.jobs.one_done(id);
     }
 
-    /// A job reads no more from the log, nor from copies.
+    /// A job reads no more from elsewhere.
     pub(super) fn unpin(&mut self, id: JobId) {
-        for from in self.range.jobs[id].fetching.take() {
-            match from {
-                From::Entry(number) => self.range.staging.unpin(number),
-                From::Copy(number) => self.range.copies.unpin(number),
-            }
+        while let Some((source, number)) = self.range.jobs[id].fetching.take_last() {
+            (source.source().unpin)(self, number);
         }
     }
 }

@@ -26,6 +26,7 @@ mod replay;
 mod request;
 mod returns;
 mod scrub;
+mod source;
 mod sources;
 mod spare_trim;
 mod staging;

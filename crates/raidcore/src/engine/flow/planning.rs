@@ -46,7 +46,7 @@ impl Engine {
         }
         self.array.counters.merged_writes += self.range.jobs.absorb_waiting_writes(id);
         self.forget_copies(id);
-        self.split_staged(id);
+        self.split_read(id);
         self.range.jobs[id].log.covers = self.covers(id);
         if self.range.jobs[id].work == Work::Reclaim {
             self.gather(id);

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::sources::STAGED;
 use crate::engine::quiesce::Stopping;
 use crate::engine::staging::Haste;
 use crate::engine::wait::Wait;
@@ -165,7 +166,8 @@ impl Engine {
                 let Some((number, at)) = staged else { continue };
                 let mem = plan::scratch(plan::beside(geo, role), row);
                 let block = Piece { role, row, blocks: 1, mem };
-                self.fetch_staged_block(id, number, at, block);
+                self.array.counters.staged_reads += 1;
+                self.fetch(id, (STAGED, number), at, block);
                 let pieces = &mut self.range.jobs[id].pieces;
                 match pieces.last_mut() {
                     Some(last) if last.role == role && last.row + last.blocks == row => {

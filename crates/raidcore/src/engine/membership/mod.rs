@@ -91,7 +91,7 @@ impl Membership {
         membership
     }
 
-    /// The record as it is to be; [changes](changes) are made by methods alone.
+    /// The record as it is to be. It is changed by the methods in [`changes`] and below only.
     pub(in crate::engine) fn record(&self) -> &ArrayRecord {
         &self.recorder.record
     }
