@@ -58,3 +58,17 @@ fn parts_call_each_other_as_drawn() {
         .collect();
     assert_eq!(calls, CALLS.iter().copied().collect(), "calls among parts that are not drawn");
 }
+
+/// A stripe's chunks are found by the layout, which alone knows whether all stripes lie in the same way.
+#[test]
+fn places_are_asked_of_the_layout() {
+    let asks = |(path, text): &(String, String)| {
+        let (code, _) = without_tests(&code_only(text));
+        let code: String = code.split_whitespace().collect();
+        let places = ["member", "role", "place", "blocks_before"];
+        let asked = |of: &str| places.iter().any(|what| code.contains(&format!("{of}.{what}(")));
+        !path.starts_with("geometry/") && (asked("geometry") || asked("geometry()"))
+    };
+    let wrong: Vec<String> = core().into_iter().filter(asks).map(|(path, _)| path).collect();
+    assert!(wrong.is_empty(), "these compute from one geometry where chunks lie: {wrong:?}");
+}

@@ -44,7 +44,7 @@ fn is_durable(world: &World, lba: u64) {
     // A resync may be levelling the copies on the distributed spare.
     let levelled = !world.unsynced && world.exposed.is_empty();
     let spared = world.engine().distributed_spare();
-    let home = geometry.member(stripe, first);
+    let home = world.engine().layout().member(stripe, first);
     if spared == Some(SpareUse::StandsInFor(home)) && levelled {
         for (disk, Pba(at)) in world.copies_on_spare(stripe) {
             check(world, lba, disk, at + u64::from(row));

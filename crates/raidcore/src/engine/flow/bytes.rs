@@ -60,8 +60,8 @@ impl Engine {
         let op = self.array.flights.get(io);
         let Some(member) = op.member else { return };
         if let Some(number) = self.staged_entry(io) {
-            let record = self.array.membership.record();
-            return self.range.staging.encode(number, member, record, crc_of, into);
+            let of = (self.array.membership.record(), &self.layout);
+            return self.range.staging.encode(number, member, of, crc_of, into);
         }
         let (number, holders, job) = if let Owner::Entry { job } = op.owner {
             let (entry, holders) = self.range.jobs[job].journaled.entry.unwrap_or((0, Set::EMPTY));

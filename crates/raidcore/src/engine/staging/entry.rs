@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use super::Staging;
-use crate::geometry::Role;
+use crate::geometry::{Layout, Role};
 use crate::meta::{self, ArrayRecord, JournalHeader, JournalRun, Log};
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
 
@@ -143,7 +143,7 @@ impl Staging {
         &self,
         number: u64,
         member: MemberId,
-        record: &ArrayRecord,
+        (record, geo): (&ArrayRecord, &Layout),
         mut crc_of: impl FnMut(Mem) -> u32,
         into: &mut [u8],
     ) {
@@ -164,7 +164,7 @@ impl Staging {
             stripe: entry.stripe,
         };
         let runs = entry.runs.iter().map(|run| JournalRun {
-            member: record.geometry.member(entry.stripe, run.role),
+            member: geo.member(entry.stripe, run.role),
             row: run.row,
             blocks: run.blocks,
         });
