@@ -204,8 +204,8 @@ pub enum Command {
     Resume,
     /// Put it on record that the array is to follow a policy. What that means is up to the host.
     SetPolicy(PolicyName),
-    /// Bring home all that is staged now, whatever room there is and whoever is busy. The answer does not
-    /// wait for it.
+    /// Bring home all that is staged now, whatever room there is and whichever members are busy. The
+    /// answer does not wait for it.
     BringHome,
     /// Change the pace of background work.
     SetPace(Pace),

@@ -1,5 +1,5 @@
-//! Changes of the record that the rest of the engine asks for. None of them is recorded by itself: who
-//! asks has the next version begun.
+//! Changes of the record that the rest of the engine asks for. None of them is recorded by itself: the
+//! next version of the record is to be asked for, too.
 
 use super::Membership;
 use crate::meta::{Policy, PolicyName, ScrubRecord, SlotState, Spared};

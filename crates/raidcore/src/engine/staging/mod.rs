@@ -114,7 +114,7 @@ pub(super) struct Staging {
     hold: Option<Box<dyn Hold>>,
     /// Stripes that are not brought home while any of these members is busy, by stripe.
     put_off: Vec<(Stripe, Set<MemberId>)>,
-    /// All entries before this one come home whatever room there is, and whoever is busy.
+    /// All entries before this one come home whatever room there is, and whichever members are busy.
     hurry_until: u64,
     /// Stripes that are being reclaimed.
     reclaiming: Vec<Stripe>,

@@ -163,8 +163,8 @@ impl Staging {
         self.put_off.retain(|&(_, waits_for)| !waits_for.and(busy).is_empty());
     }
 
-    /// All that is staged now comes home, whatever room there is and whoever is busy; what was stuck is tried
-    /// again.
+    /// All that is staged now comes home, whatever room there is and whichever members are busy; what was
+    /// stuck is tried again.
     pub(in crate::engine) fn hurry(&mut self) {
         self.hurry_until = self.next;
         self.blocked = false;

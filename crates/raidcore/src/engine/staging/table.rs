@@ -1,4 +1,4 @@
-//! Which entry a block is in, and what is told of that to who decides what comes home.
+//! Which entry a block is in, and what is told of that to what decides what comes home.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
