@@ -164,7 +164,11 @@ impl Engine {
         self.now = self.now.max(now);
         match input {
             Input::Request(request) => self.request(request, out),
-            Input::IoDone { id, result } => self.io_done(id, result, out),
+            Input::IoDone { id, result } => {
+                if self.io_done(id, result, out) && self.nothing_goes_on() {
+                    return;
+                }
+            }
             Input::Computed(job) => self.range.jobs.one_done(job),
             Input::DeviceGone(device) => self.device_gone(device, IoError::Gone, out),
             Input::DeviceShrunk(device) => self.device_gone(device, IoError::Shrunk, out),

@@ -87,6 +87,22 @@ impl Engine {
             && self.array.membership.recorder.is_settled()
     }
 
+    /// Whether no job can go on and nothing is due, where a step has changed nothing else: most I/O ends
+    /// while its job waits for more, and [`run`](Self::run) would look at everything in vain.
+    pub(super) fn nothing_goes_on(&self) -> bool {
+        let quiesce = &self.array.quiesce;
+        let rests = !self.range.regions.is_touched() && !self.range.journal.is_unsettled();
+        let settled =
+            quiesce.deadline().map_or(quiesce.flush().is_some() || rests, |at| at > self.now);
+        !self.range.jobs.any_ready()
+            && self.serves_users_only()
+            && !self.array.membership.impaired
+            && self.array.healing.is_idle()
+            && self.range.distributed.trim().is_none()
+            && settled
+            && self.range.patience.deadline().is_none_or(|at| at > self.now)
+    }
+
     /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns
     /// whether it did.
     fn proceed(&mut self, out: &mut Vec<Action>) -> bool {
@@ -170,7 +186,13 @@ impl Engine {
         self.array.flights.issue(Flight { on_spare, ..flight }, what, at, blocks, out);
     }
 
-    pub(super) fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
+    /// An I/O has ended. Returns whether that changes nothing but what its job waits for.
+    pub(super) fn io_done(
+        &mut self,
+        id: IoId,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) -> bool {
         let op = self.array.flights.end(id);
         if op.on_spare && self.array.flights.on_spare() == 0 {
             self.array.background.look();
@@ -194,5 +216,8 @@ impl Engine {
             Owner::Superblock => self.superblock_done(op, result, out),
             Owner::Flush => self.flush_done(op, result, out),
         }
+        result.is_ok()
+            && !op.on_spare
+            && matches!(op.owner, Owner::Read { .. } | Owner::Write { .. })
     }
 }
