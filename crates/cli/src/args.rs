@@ -309,16 +309,19 @@ pub(crate) enum RebuildAction {
         /// The array's name
         name: String,
     },
-    /// Set how fast it goes, in bytes of each member per second
+    /// Set how fast it goes, in bytes of each member per second, or when it is to end
     Limit {
         /// The array's name
         name: String,
         /// Kept up even while users are busy
-        #[arg(long, value_name = "SIZE", required_unless_present = "max")]
+        #[arg(long, value_name = "SIZE", required_unless_present_any = ["max", "within"])]
         min: Option<Size>,
         /// Never exceeded; 0 is unlimited
         #[arg(long, value_name = "SIZE")]
         max: Option<Size>,
+        /// End within this time, such as 6h, above the minimum if need be; 0 is no matter when
+        #[arg(long, value_name = "TIME", value_parser = seconds)]
+        within: Option<Duration>,
     },
 }
 

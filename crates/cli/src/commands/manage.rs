@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use raidcore::engine::{REBUILD_ORDERS, RebuildOrder};
@@ -139,10 +140,15 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
         RebuildAction::Resume { name } => {
             ask(&name, run_dir, &Request::Resume, output, &format!("{name}: going on"))
         }
-        RebuildAction::Limit { name, min, max } => {
+        RebuildAction::Limit { name, min, max, within } => {
             let unlimited = |Size(bytes)| if bytes == 0 { u64::MAX } else { bytes };
-            let request =
-                Request::Limit { min: min.map(|Size(bytes)| bytes), max: max.map(unlimited) };
+            // No deadline is 0; less than a second is one.
+            let seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
+            let request = Request::Limit {
+                min: min.map(|Size(bytes)| bytes),
+                max: max.map(unlimited),
+                within: within.map(seconds),
+            };
             ask(&name, run_dir, &request, output, &format!("{name}: the pace is set"))
         }
     }

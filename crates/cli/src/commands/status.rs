@@ -264,7 +264,12 @@ pub(crate) fn work(pass: &PassReport) -> String {
     };
     let rate = rate(pass).map(|rate| format!(" at {rate}")).unwrap_or_default();
     let onto = if pass.task == Task::Distribute { " onto the distributed spare" } else { "" };
-    format!("{}{of}{onto}, {percent} % done{rate}, {left}", pass.task.name())
+    let due = match pass.due_in_ms {
+        Some(0) => ", overdue".to_owned(),
+        Some(ms) => format!(", due in {}", duration(ms.div_ceil(1000))),
+        None => String::new(),
+    };
+    format!("{}{of}{onto}, {percent} % done{rate}, {left}{due}", pass.task.name())
 }
 
 /// The rate of a background pass, for people, if it is known yet.
@@ -356,8 +361,13 @@ mod tests {
             elapsed_ms: 4000,
             bytes_per_second: 8 << 20,
             left_ms: Some(4000),
+            due_in_ms: None,
         };
         assert_eq!(work(&pass), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left");
+        let due = PassReport { due_in_ms: Some(7_200_000), ..pass.clone() };
+        assert_eq!(work(&due), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left, due in 2 h");
+        let late = PassReport { due_in_ms: Some(0), ..pass.clone() };
+        assert_eq!(work(&late), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left, overdue");
         let early = PassReport { elapsed_ms: 1, bytes_per_second: 0, left_ms: None, ..pass };
         assert_eq!(work(&early), "rebuild of member 1, 50 % done, starting");
         let stuck = PassReport { stuck_at_stripe: Some(7), ..early };

@@ -1,5 +1,7 @@
 //! What the host tells the engine, and what the engine answers.
 
+use core::time::Duration;
+
 use super::RebuildOrder;
 use crate::meta::{DeviceUuid, MetaPage, PolicyName, Returning};
 use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
@@ -209,6 +211,9 @@ pub enum Command {
     BringHome,
     /// Change the pace of background work.
     SetPace(Pace),
+    /// Have each pass end within so long of its beginning, or of now if it is under way. While users are
+    /// busy it goes faster than the least pace if it must, but never faster than the greatest.
+    EndWithin(Option<Duration>),
     /// Change the order in which redundancy is brought back.
     SetRebuildOrder(&'static RebuildOrder),
     /// Check every stripe; with `repair`, correct what does not match: the blocks that redundancy

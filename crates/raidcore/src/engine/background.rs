@@ -14,7 +14,7 @@ use det::Instant;
 use super::order::{Course, RebuildOrder};
 use super::pass::{Closing, Filled, Pass};
 use super::progress::Progress;
-use super::{CommandError, Config, Pace, PassKind};
+use super::{CommandError, Config, Pace, PassKind, PassStatus};
 use crate::meta::{ArrayRecord, Filling};
 use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
@@ -22,6 +22,10 @@ use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 #[derive(Debug)]
 pub(super) struct Background {
     pace: Pace,
+    /// Within how long each pass is to end.
+    within: Option<Duration>,
+    /// When the one under way is to end.
+    due: Option<Instant>,
     /// In which order redundancy is brought back.
     order: &'static RebuildOrder,
     pass: Option<Pass>,
@@ -41,6 +45,8 @@ impl Background {
         });
         Self {
             pace: config.pace,
+            within: None,
+            due: None,
             order: config.rebuild_order,
             pass: None,
             rebuilt: rebuilt.collect(),
@@ -70,7 +76,8 @@ impl Background {
     }
 
     /// A pass begins.
-    pub(super) fn begin(&mut self, pass: Pass) {
+    pub(super) fn begin(&mut self, pass: Pass, now: Instant) {
+        self.due = self.within.map(|within| now + within);
         self.pass = Some(pass);
     }
 
@@ -238,6 +245,21 @@ impl Background {
         }
     }
 
+    pub(super) fn end_within(&mut self, within: Option<Duration>, now: Instant) {
+        (self.within, self.due) = (within, within.map(|within| now + within));
+    }
+
+    /// Within how long each pass is to end.
+    pub(super) fn within(&self) -> Option<Duration> {
+        self.within
+    }
+
+    /// What is told of the pass under way.
+    pub(super) fn status(&self, now: Instant) -> Option<PassStatus> {
+        let due_in = self.due.map(|due| due - now);
+        self.pass.as_ref().map(|pass| PassStatus { due_in, ..pass.status(now) })
+    }
+
     pub(super) fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
         self.look = true;
         if self.pass.is_some() || self.scrub_wanted.is_some() {
@@ -266,7 +288,14 @@ impl Background {
 
     /// When the next stripe may begin at the pace that holds now, if it has to wait for the last.
     pub(super) fn next_at(&self, users_are_busy: bool, blocks: u64) -> Option<Instant> {
-        self.next_after(self.pass.as_ref()?.begun_at()?, users_are_busy, blocks)
+        let pass = self.pass.as_ref()?;
+        let begun_at = pass.begun_at()?;
+        let at = self.next_after(begun_at, users_are_busy, blocks)?;
+        let Some(due) = self.due else { return Some(at) };
+        // What is left has this much time, each stripe as much as any other.
+        let share = (due - begun_at).as_nanos() as u64 / pass.left().max(1);
+        let fastest = self.next_after(begun_at, false, blocks).unwrap_or(begun_at);
+        Some(at.min(begun_at + Duration::from_nanos(share)).max(fastest))
     }
 
     /// When background work may go on that began something of so many blocks of each member, at the

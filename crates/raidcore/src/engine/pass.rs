@@ -389,6 +389,11 @@ impl Pass {
         self.found.located += located;
     }
 
+    /// How many stripes are not done.
+    pub(super) fn left(&self) -> u64 {
+        self.total - self.progress.count()
+    }
+
     /// What is told of it.
     pub(super) fn status(&self, now: Instant) -> PassStatus {
         PassStatus {
@@ -399,6 +404,7 @@ impl Pass {
             stuck: self.stuck,
             found: self.found,
             elapsed: now - self.started,
+            due_in: None,
             from: self.from,
             worked: self.worked,
         }

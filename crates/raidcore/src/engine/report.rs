@@ -34,6 +34,8 @@ pub struct Status {
     pub zero_stripes: (u64, u64),
     /// The pace of background work.
     pub pace: Pace,
+    /// Within how long each pass is to end, if that was set.
+    pub end_within: Option<Duration>,
     /// In which order redundancy is brought back.
     pub rebuild_order: &'static RebuildOrder,
     /// The policy on record.
@@ -169,6 +171,8 @@ pub struct PassStatus {
     pub found: Mismatches,
     /// How long it has run.
     pub elapsed: Duration,
+    /// How long it may still take, if it is to end by a certain time.
+    pub due_in: Option<Duration>,
     /// Stripes that were done before.
     pub from: u64,
     /// Stripes that it has read or written since: those of zeros, or in step, need nothing.

@@ -172,3 +172,35 @@ fn a_page_counts_that_a_member_took_as_the_last_thing_before_it_was_one() {
     world.drain();
     assert!(world.requests[0].is_none() && world.results.is_empty(), "nothing fails");
 }
+
+/// How many stripes of a scrub are done after each second, of ten, while users read all the time and the
+/// least pace is next to nothing.
+fn scrubbed_beside_users(within: Option<Duration>, max: u64) -> Vec<u64> {
+    let mut world = play(1, scenario(Level::Raid5, 3, Consistency::Bitmap));
+    world.command(Command::SetPace(Pace { min: 1, max }));
+    world.command(Command::EndWithin(within));
+    world.command(Command::Scrub { repair: false });
+    let (start, mut done) = (world.now, Vec::new());
+    for second in 1..=10 {
+        while world.now < start + Duration::from_secs(second) {
+            world.now = world.now + Duration::from_millis(20);
+            world.ask(0, Op::Read, 0, 1);
+            world.end_all(|_| true);
+            world.step(Input::Tick);
+            world.end_all(|_| true);
+        }
+        done.push(world.engine().pass().map_or(40, |pass| pass.done));
+    }
+    done
+}
+
+#[test]
+fn a_pass_with_a_deadline_ends_by_then_though_users_are_busy() {
+    let done = scrubbed_beside_users(None, u64::MAX);
+    assert!(done[9] <= 2, "it has no deadline: {done:?}");
+    let done = scrubbed_beside_users(Some(Duration::from_secs(8)), u64::MAX);
+    assert!((15..=25).contains(&done[3]) && done[7] == 40, "as evenly as can be: {done:?}");
+    // Two stripes a second are the most.
+    let done = scrubbed_beside_users(Some(Duration::from_secs(2)), 2 << 14);
+    assert!((15..=22).contains(&done[9]), "never faster than at most: {done:?}");
+}

@@ -129,6 +129,10 @@ pub enum Request {
         /// Never exceeded; unchanged if not given, unlimited if `u64::MAX`.
         #[serde(default)]
         max: Option<u64>,
+        /// Within how many seconds each is to end, though the minimum would take longer; unchanged if
+        /// not given, no matter when if 0.
+        #[serde(default)]
+        within: Option<u64>,
     },
     /// Set the order in which redundancy is brought back.
     RebuildOrder {
@@ -287,7 +291,7 @@ mod tests {
                 with: OsStr::from_bytes(b"/\xff").into(),
                 force: false,
             },
-            Request::Limit { min: Some(1), max: None },
+            Request::Limit { min: Some(1), max: None, within: Some(60) },
             Request::Stop { force: true },
             Request::Launch,
             Request::Leave { force: false },

@@ -242,6 +242,9 @@ pub struct PaceReport {
     pub min_bytes_per_second: u64,
     /// Never exceeded; none if unlimited.
     pub max_bytes_per_second: Option<u64>,
+    /// Within how many seconds each pass is to end, if that is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_seconds: Option<u64>,
 }
 
 /// The health of an array.
@@ -338,6 +341,7 @@ impl ArrayReport {
             pace: PaceReport {
                 min_bytes_per_second: status.pace.min,
                 max_bytes_per_second: (status.pace.max < u64::MAX).then_some(status.pace.max),
+                within_seconds: status.end_within.map(|within| within.as_secs()),
             },
             rebuild_order: status.rebuild_order.name.to_owned(),
             requests: (status.counters.requests, status.counters.errors).into(),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Command, CommandError, Note, Pace, RebuildOrder, Status};
@@ -159,12 +160,16 @@ impl Service {
             Request::DiskReplace { disk, with, force } => self.replace(&disk, &with, force).await,
             Request::Pause => self.command_all(Command::Pause).await,
             Request::Resume => self.command_all(Command::Resume).await,
-            Request::Limit { min, max } => {
+            Request::Limit { min, max, within } => {
                 let now = self.status(&self.arrays[0]).await?.pace;
                 let pace = Pace { min: min.unwrap_or(now.min), max: max.unwrap_or(now.max) };
                 if pace.min > pace.max {
                     let message = "the minimum would be greater than the maximum";
                     return Err(Refusal::new("bad-request", message).hint("give both"));
+                }
+                if let Some(seconds) = within {
+                    let within = (seconds > 0).then(|| Duration::from_secs(seconds));
+                    self.command_all(Command::EndWithin(within)).await?;
                 }
                 self.command_all(Command::SetPace(pace)).await
             }

@@ -129,7 +129,7 @@ impl Engine {
             // Nothing of it is current.
             pass.clear_first(self.layout.data_of(member).1);
         }
-        self.array.background.begin(pass);
+        self.array.background.begin(pass, self.now);
         out.push(Action::Note(Note::PassStarted(kind)));
     }
 

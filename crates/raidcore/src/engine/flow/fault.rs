@@ -177,9 +177,14 @@ impl Engine {
             out.push(Action::Answer { number, result: Err(CommandError::Stopping) });
             return;
         }
-        let early =
-            !matches!(command, Command::SetPace(_) | Command::SetRebuildOrder(_) | Command::Stop);
-        if early && self.phase != Phase::Serving {
+        let waits = !matches!(
+            command,
+            Command::SetPace(_)
+                | Command::EndWithin(_)
+                | Command::SetRebuildOrder(_)
+                | Command::Stop
+        );
+        if waits && self.phase != Phase::Serving {
             out.push(Action::Answer { number, result: Err(CommandError::Starting) });
             return;
         }
@@ -206,6 +211,10 @@ impl Engine {
             Command::Resume => self.array.background.resume().map(|()| false),
             Command::SetPace(pace) => {
                 self.array.background.set_pace(pace);
+                Ok(false)
+            }
+            Command::EndWithin(within) => {
+                self.array.background.end_within(within, self.now);
                 Ok(false)
             }
             Command::SetRebuildOrder(order) => {

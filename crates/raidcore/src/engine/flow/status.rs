@@ -27,6 +27,7 @@ impl Engine {
             replayable: self.range.journal.unflushed().count() as u64,
             zero_stripes: (self.range.maps.zero.map.count(), self.range.maps.zero.map.len()),
             pace: self.array.background.pace(),
+            end_within: self.array.background.within(),
             rebuild_order: self.array.background.order(),
             policy: self.policy(),
             staging: self.staging_status(),
@@ -76,7 +77,7 @@ impl Engine {
     /// The background pass under way.
     #[must_use]
     pub fn pass(&self) -> Option<PassStatus> {
-        self.array.background.pass().map(|pass| pass.status(self.now))
+        self.array.background.status(self.now)
     }
 
     /// Whether what a member had that is out of service or being filled has this block again, where

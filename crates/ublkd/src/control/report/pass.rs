@@ -48,6 +48,9 @@ pub struct PassReport {
     pub bytes_per_second: u64,
     /// How long the rest takes at the overall rate so far, with stripes that needed no I/O.
     pub left_ms: Option<u64>,
+    /// How long it may still take, if it is to end by a certain time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_in_ms: Option<u64>,
 }
 
 /// How long a pass has to run before its rate is meaningful, in milliseconds.
@@ -85,6 +88,7 @@ impl PassReport {
             located: pass.found.located,
             elapsed_ms,
             bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
+            due_in_ms: pass.due_in.map(|due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX)),
             left_ms: left_ms.filter(|_| !pass.paused && pass.stuck.is_none()),
         }
     }
@@ -124,6 +128,7 @@ mod tests {
             stuck: None,
             found: Mismatches::default(),
             elapsed,
+            due_in: None,
             from,
             worked,
         }
