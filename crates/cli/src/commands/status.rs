@@ -365,7 +365,10 @@ mod tests {
         };
         assert_eq!(work(&pass), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left");
         let due = PassReport { due_in_ms: Some(7_200_000), ..pass.clone() };
-        assert_eq!(work(&due), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left, due in 2 h");
+        assert_eq!(
+            work(&due),
+            "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left, due in 2 h 0 min"
+        );
         let late = PassReport { due_in_ms: Some(0), ..pass.clone() };
         assert_eq!(work(&late), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left, overdue");
         let early = PassReport { elapsed_ms: 1, bytes_per_second: 0, left_ms: None, ..pass };

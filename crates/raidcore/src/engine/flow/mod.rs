@@ -1,6 +1,6 @@
 //! The engine's wiring: what happens across its parts.
 //!
-//! A part owns its state and knows no other part; all that concerns more than one is a method of
+//! A part owns its state, and knows other parts only where ARCHITECTURE.md draws it; all that concerns more than one is a method of
 //! [`Engine`] in one of these modules.
 
 mod align;
