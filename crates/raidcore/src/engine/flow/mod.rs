@@ -1,7 +1,7 @@
 //! The engine's wiring: what happens across its parts.
 //!
-//! A part owns its state, and knows other parts only where ARCHITECTURE.md draws it; all that concerns more than one is a method of
-//! [`Engine`] in one of these modules.
+//! A part owns its state, and knows other parts only where ARCHITECTURE.md draws it; all that concerns
+//! more than one is a method of [`Engine`] in one of these modules.
 
 mod align;
 mod background;
