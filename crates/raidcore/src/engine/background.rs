@@ -14,7 +14,7 @@ use det::Instant;
 use super::order::{Course, RebuildOrder};
 use super::pass::{Closing, Filled, Pass};
 use super::progress::Progress;
-use super::{CommandError, Config, Pace, PassKind, PassStatus};
+use super::{CommandError, Config, Pace, PassKind};
 use crate::meta::{ArrayRecord, Filling};
 use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
@@ -24,8 +24,6 @@ pub(super) struct Background {
     pace: Pace,
     /// Within how long each pass is to end.
     within: Option<Duration>,
-    /// When the one under way is to end.
-    due: Option<Instant>,
     /// In which order redundancy is brought back.
     order: &'static RebuildOrder,
     pass: Option<Pass>,
@@ -46,7 +44,6 @@ impl Background {
         Self {
             pace: config.pace,
             within: None,
-            due: None,
             order: config.rebuild_order,
             pass: None,
             rebuilt: rebuilt.collect(),
@@ -77,8 +74,8 @@ impl Background {
 
     /// A pass begins.
     pub(super) fn begin(&mut self, pass: Pass, now: Instant) {
-        self.due = self.within.map(|within| now + within);
         self.pass = Some(pass);
+        self.end_within(self.within, now);
     }
 
     /// The pass under way is over.
@@ -246,18 +243,15 @@ impl Background {
     }
 
     pub(super) fn end_within(&mut self, within: Option<Duration>, now: Instant) {
-        (self.within, self.due) = (within, within.map(|within| now + within));
+        self.within = within;
+        if let Some(pass) = &mut self.pass {
+            pass.end_by(within.map(|within| now + within));
+        }
     }
 
     /// Within how long each pass is to end.
     pub(super) fn within(&self) -> Option<Duration> {
         self.within
-    }
-
-    /// What is told of the pass under way.
-    pub(super) fn status(&self, now: Instant) -> Option<PassStatus> {
-        let due_in = self.due.map(|due| due - now);
-        self.pass.as_ref().map(|pass| PassStatus { due_in, ..pass.status(now) })
     }
 
     pub(super) fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
@@ -291,11 +285,9 @@ impl Background {
         let pass = self.pass.as_ref()?;
         let begun_at = pass.begun_at()?;
         let at = self.next_after(begun_at, users_are_busy, blocks)?;
-        let Some(due) = self.due else { return Some(at) };
-        // What is left has this much time, each stripe as much as any other.
-        let share = (due - begun_at).as_nanos() as u64 / pass.left().max(1);
+        let Some(share) = pass.time_for_each(begun_at) else { return Some(at) };
         let fastest = self.next_after(begun_at, false, blocks).unwrap_or(begun_at);
-        Some(at.min(begun_at + Duration::from_nanos(share)).max(fastest))
+        Some(at.min(begun_at + share).max(fastest))
     }
 
     /// When background work may go on that began something of so many blocks of each member, at the

@@ -72,6 +72,8 @@ pub(super) struct Pass {
     was_stuck: Option<Stripe>,
     found: Mismatches,
     started: Instant,
+    /// When it is to end.
+    due: Option<Instant>,
     /// How many stripes were done when it started.
     from: u64,
     /// Stripes that were done since, without those that are zeros.
@@ -146,6 +148,7 @@ impl Pass {
             was_stuck: None,
             found: Mismatches::default(),
             started: now,
+            due: None,
             worked: 0,
             gone: whole,
             next: 0,
@@ -389,9 +392,16 @@ impl Pass {
         self.found.located += located;
     }
 
-    /// How many stripes are not done.
-    pub(super) fn left(&self) -> u64 {
-        self.total - self.progress.count()
+    /// It is to end by then.
+    pub(super) fn end_by(&mut self, due: Option<Instant>) {
+        self.due = due;
+    }
+
+    /// How much time from `at` on there is for each stripe that is not done, if it is to end by some time.
+    pub(super) fn time_for_each(&self, at: Instant) -> Option<Duration> {
+        let left = self.total - self.progress.count();
+        let nanos = (self.due? - at).as_nanos() / u128::from(left.max(1));
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
     /// What is told of it.
@@ -404,7 +414,7 @@ impl Pass {
             stuck: self.stuck,
             found: self.found,
             elapsed: now - self.started,
-            due_in: None,
+            due_in: self.due.map(|due| due - now),
             from: self.from,
             worked: self.worked,
         }

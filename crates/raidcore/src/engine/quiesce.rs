@@ -39,6 +39,12 @@ impl Quiesce {
         self.at.is_some_and(|at| at > now)
     }
 
+    /// Whether nothing would come of asking whether a flush is due, or over, unless a flush has ended.
+    #[inline]
+    pub(super) fn is_still(&self, wanted: bool, now: Instant) -> bool {
+        self.flush.is_some() || self.at.map_or(!wanted, |at| at > now)
+    }
+
     /// Whether a flush is to begin, as something has waited for it for so long. If something wants one
     /// that did not before, it is due after `delay`.
     pub(super) fn is_due(&mut self, wanted: bool, now: Instant, delay: Duration) -> bool {

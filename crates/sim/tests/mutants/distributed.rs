@@ -143,9 +143,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
         "engine/membership/changes.rs",
-        "self.recorder.acknowledge_after(version);",
+        "self.recorder.acknowledge_after_next();",
         "if !MUTANT {
-                self.recorder.acknowledge_after(version);
+                self.recorder.acknowledge_after_next();
             }",
     ),
     mutant(

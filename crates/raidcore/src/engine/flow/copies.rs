@@ -18,7 +18,7 @@ pub(super) const COPIES: Source = Source {
         let home = engine.layout.member(engine.range.jobs[id].stripe, block.role);
         engine.copy_of(lba, home)
     },
-    pin: |engine, number, times| (0..times).for_each(|_| engine.range.copies.pin(number)),
+    pin: |engine, number| engine.range.copies.pin(number),
     unpin: |engine, number| engine.range.copies.unpin(number),
     place: |engine, number, tried| {
         engine.range.copies.place(number).filter(|&(member, _)| !tried.has(member))

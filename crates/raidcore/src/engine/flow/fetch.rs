@@ -60,21 +60,21 @@ impl Engine {
     /// A job is to read a block of what a source has under a number, which stays until the job has ended.
     pub(super) fn fetch(&mut self, id: JobId, (source, number): From, at: u32, block: Piece) {
         if self.range.jobs[id].fetching.add((source, number), at, block) {
-            (source.source().pin)(self, number, 1);
+            (source.source().pin)(self, number);
         }
     }
 
     /// A job that fetches what lies on a busy member goes around it.
     fn count_around(&mut self, id: JobId) {
-        let job = &mut self.range.jobs[id];
-        let around = |fetch: &&Fetch| fetch.from.0.source().goes_around;
-        if job.asked.way == Way::Around || !job.fetching.iter().any(|fetch| around(&fetch)) {
+        let job = &self.range.jobs[id];
+        let around = || job.fetching.iter().filter(|fetch| fetch.from.0.source().goes_around);
+        if job.asked.way == Way::Around || around().next().is_none() {
             return;
         }
-        job.asked.way = Way::Around;
-        self.array.counters.copy_reads += 1;
         let home = |fetch: &Fetch| self.layout.member(job.stripe, fetch.piece.role);
-        let homes: Set<MemberId> = job.fetching.iter().filter(around).map(home).collect();
+        let homes: Set<MemberId> = around().map(home).collect();
+        self.range.jobs[id].asked.way = Way::Around;
+        self.array.counters.copy_reads += 1;
         homes.for_each(|member| self.array.membership.avoid_read(member));
     }
 

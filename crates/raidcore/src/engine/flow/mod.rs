@@ -90,16 +90,12 @@ impl Engine {
     /// Whether no job can go on and nothing is due, where a step has changed nothing else: most I/O ends
     /// while its job waits for more, and [`run`](Self::run) would look at everything in vain.
     pub(super) fn nothing_goes_on(&self) -> bool {
-        let quiesce = &self.array.quiesce;
-        let rests = !self.range.regions.is_touched() && !self.range.journal.is_unsettled();
-        let settled =
-            quiesce.deadline().map_or(quiesce.flush().is_some() || rests, |at| at > self.now);
         !self.range.jobs.any_ready()
             && self.serves_users_only()
             && !self.array.membership.impaired
             && self.array.healing.is_idle()
             && self.range.distributed.trim().is_none()
-            && settled
+            && self.array.quiesce.is_still(self.is_unrested(), self.now)
             && self.range.patience.deadline().is_none_or(|at| at > self.now)
     }
 

@@ -29,13 +29,17 @@ impl Engine {
         }
         let pass = self.array.background.pass();
         let rebuilds = pass.is_some_and(|p| p.kind().has_watermark() && !p.is_paused());
-        let wanted = self.phase == Phase::Serving
-            && (self.range.regions.is_touched() || self.range.journal.is_unsettled() || rebuilds);
+        let wanted = self.phase == Phase::Serving && (self.is_unrested() || rebuilds);
         if self.array.quiesce.is_due(wanted, self.now, self.config.quiesce_delay) {
             self.range.regions.rest();
             let flush = self.flush(out);
             self.array.quiesce.begin(flush);
         }
+    }
+
+    /// Whether users' writes have left something that may come to rest.
+    pub(super) fn is_unrested(&self) -> bool {
+        self.range.regions.is_touched() || self.range.journal.is_unsettled()
     }
 
     /// Puts on record what the pass under way has filled that the last round has made durable.

@@ -19,7 +19,7 @@ pub(super) struct Source {
     /// fetched.
     pub(super) find: fn(&mut Engine, JobId, Lba, Piece) -> Option<Found>,
     /// What has this number stays until it is unpinned as often as it was pinned.
-    pub(super) pin: fn(&mut Engine, u64, u32),
+    pub(super) pin: fn(&mut Engine, u64),
     /// See `pin`.
     pub(super) unpin: fn(&mut Engine, u64),
     /// Where that begins, on a member that is none of these.

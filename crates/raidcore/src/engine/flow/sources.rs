@@ -12,7 +12,7 @@ use crate::plan::{Parity, Piece};
 use crate::units::{Lba, Set, Stripe};
 
 /// Asked for each block of a read: what only the staging log has, or what it or a copy has of a busy
-/// member's.
+/// member's. A source is named by its place here.
 static OF_BLOCKS: [Source; 2] = [staging::STAGED, copies::COPIES];
 
 /// The staging log, which is also asked when what is staged comes home.
@@ -40,10 +40,10 @@ impl Engine {
 
     /// Sees to it that a block is read from elsewhere, if it is to be; tells whether it is.
     pub(super) fn fetch_from_elsewhere(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
-        (0..).zip(&OF_BLOCKS).any(|(number, source)| {
+        (0..).map(SourceId).zip(&OF_BLOCKS).any(|(name, source)| {
             let found = (source.find)(self, id, lba, block);
-            if let Some((number_there, at)) = found {
-                self.fetch(id, (SourceId(number), number_there), at, block);
+            if let Some((number, at)) = found {
+                self.fetch(id, (name, number), at, block);
             }
             found.is_some()
         })

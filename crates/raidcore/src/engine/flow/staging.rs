@@ -17,7 +17,7 @@ pub(super) const STAGED: Source = Source {
         engine.array.counters.staged_reads += u64::from(found.is_some());
         found
     },
-    pin: |engine, number, times| engine.range.staging.pin(number, times),
+    pin: |engine, number| engine.range.staging.pin(number, 1),
     unpin: |engine, number| engine.range.staging.unpin(number),
     // A calm holder if there is one, the one with the least to do.
     place: |engine, number, tried| {

@@ -77,7 +77,7 @@ impl Engine {
     /// The background pass under way.
     #[must_use]
     pub fn pass(&self) -> Option<PassStatus> {
-        self.array.background.status(self.now)
+        self.array.background.pass().map(|pass| pass.status(self.now))
     }
 
     /// Whether what a member had that is out of service or being filled has this block again, where

@@ -67,9 +67,8 @@ impl Membership {
     pub(in crate::engine) fn leave_spare(&mut self) -> u64 {
         let record = &mut self.recorder.record;
         (record.spared, record.filled) = (None, None);
-        let version = self.recorder.next_version();
-        self.recorder.acknowledge_after(version);
-        version
+        self.recorder.acknowledge_after_next();
+        self.recorder.next_version()
     }
 
     /// How the last scrub has ended, and what it found.

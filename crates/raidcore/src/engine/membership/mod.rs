@@ -91,7 +91,7 @@ impl Membership {
         membership
     }
 
-    /// The record as it is to be. It is changed by the methods in [`changes`] and below only.
+    /// The record as it is to be. It is changed by this module and those in it only.
     pub(in crate::engine) fn record(&self) -> &ArrayRecord {
         &self.recorder.record
     }
