@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Engine, Io, IoId, SteeringPolicy};
+use raidcore::engine::{ArrayHealth, Engine, Io, IoId, SteeringPolicy};
 use raidcore::units::{DeviceId, MemberId, Set};
 
 use crate::collect::{Flash, Limits, Order};
@@ -170,8 +170,9 @@ impl Steering {
                 ..how(device).unwrap_or(SILENT)
             });
             let members: Vec<Flash> = members.collect();
+            let missing = engine.array_health() != ArrayHealth::Online;
             let totals = engine.latency_totals();
-            controller.decide(now, &members, &totals, &mut |member, order| {
+            controller.decide(now, &members, missing, &totals, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     host.order(now, device, order);
                 }

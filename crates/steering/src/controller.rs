@@ -122,12 +122,13 @@ impl Controller {
         self.watch.as_ref().is_some_and(|watch| changed || watch.next() <= now)
     }
 
-    /// Looks at the members, and gives orders to some. `totals` is the latency of requests so far,
+    /// Looks at the members, of which one may be `missing`, and gives orders to some. `totals` is the latency of requests so far,
     /// measured by the [policy](Scheme::place) of the same scheme.
     pub fn decide(
         &mut self,
         now: Instant,
         members: &[Flash],
+        missing: bool,
         totals: &LatencyTotals,
         order: &mut dyn FnMut(usize, Order),
     ) {
@@ -140,7 +141,7 @@ impl Controller {
                 (0..members.len()).for_each(|member| order(member, Order::Auto));
             }
         }
-        watch.look(now, members, order);
+        watch.look(now, members, missing, order);
     }
 
     /// Tells of turns, if it judges them.

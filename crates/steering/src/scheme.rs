@@ -59,7 +59,7 @@ pub const SCHEMES: &[Scheme] = &[
     )
     .stages(Staged::Data)
     .by_the_paper(),
-    row("steering+reconstruct", "reads and writes go around who collects", Turns::Local)
+    row("steering+reconstruct", "reads and writes go around members that collect", Turns::Local)
         .around()
         .hedges(Hedges::Untold)
         .stages(Staged::All),
@@ -72,7 +72,7 @@ pub const SCHEMES: &[Scheme] = &[
     .around(),
     row(
         "window",
-        "members collect in windows of their own, and reads go around who collects (IODA)",
+        "members collect in windows of their own, and reads go around the one that does (IODA)",
         Turns::Window,
     )
     .around(),

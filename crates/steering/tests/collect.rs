@@ -24,7 +24,7 @@ fn said(policy: &mut dyn Collect, members: &[Flash]) -> Vec<(usize, Order)> {
 
 fn said_at(now: Instant, policy: &mut dyn Collect, members: &[Flash]) -> Vec<(usize, Order)> {
     let mut said = Vec::new();
-    policy.decide(now, members, &mut |member, order| said.push((member, order)));
+    policy.decide(now, members, false, &mut |member, order| said.push((member, order)));
     said
 }
 
@@ -71,6 +71,29 @@ fn whose_turn_has_come_is_told_when_it_has_nothing_in_hand() {
     let mut rotate = Rotate::new(LIMITS, 1);
     let orders: Vec<_> = (0..1000).flat_map(|_| said(&mut rotate, &[occupied])).collect();
     assert!(orders.contains(&(0, Order::Reach(0.03 + 0.1))), "{orders:?}");
+}
+
+#[test]
+fn while_a_member_is_missing_who_collects_gives_way() {
+    let mut rotate = Rotate::new(LIMITS, 2);
+    let mut said = |members: &[Flash], missing| {
+        let mut said = Vec::new();
+        let mut order = |member, order| said.push((member, order));
+        rotate.decide(Instant::ORIGIN, members, missing, &mut order);
+        said
+    };
+    let reach = Order::Reach(0.04 + 0.1);
+    let first = said(&[calm(0.04), calm(0.05), calm(0.2)], true);
+    assert_eq!(first, [(0, reach), (1, Order::Hold), (2, Order::Hold)], "one at a time");
+    let occupied = |free| Flash { in_flight: 1, ..collecting(free) };
+    assert_eq!(said(&[occupied(0.04), calm(0.05), calm(0.2)], true), [(0, Order::Hold)]);
+    assert_eq!(said(&[Flash { in_flight: 1, ..calm(0.04) }, calm(0.05), calm(0.2)], true), []);
+    assert_eq!(said(&[calm(0.04), calm(0.05), calm(0.2)], true), [(0, reach)]);
+    // One that has hardly any room collects all the same, ...
+    assert_eq!(said(&[occupied(0.02), calm(0.05), calm(0.2)], true), []);
+    // ... and requests go around it when none is missing.
+    let whole = said(&[occupied(0.04), calm(0.05), calm(0.2)], false);
+    assert_eq!(whole, [(1, Order::Reach(0.05 + 0.1))]);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         let members = array.step(if alone_now { 10 } else { 20 });
         let collects = |member: &MemberId| members[member.index()].collecting;
         let collecting = Set::first(members.len()).filter(collects).collect();
-        controller.decide(array.now, &members, &array.totals, &mut |member, order| {
+        controller.decide(array.now, &members, false, &array.totals, &mut |member, order| {
             orders[member] = order;
             asked += 1;
         });

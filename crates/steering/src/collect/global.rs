@@ -25,7 +25,13 @@ impl Global {
 }
 
 impl Collect for Global {
-    fn decide(&mut self, _: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
+    fn decide(
+        &mut self,
+        _: Instant,
+        members: &[Flash],
+        _: bool,
+        order: &mut dyn FnMut(usize, Order),
+    ) {
         let any = members.iter().any(|member| member.collecting);
         if any && !self.together {
             self.together = true;

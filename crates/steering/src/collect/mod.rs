@@ -58,8 +58,15 @@ pub enum Order {
 
 /// A policy that decides whose turn it is.
 pub trait Collect: Send {
-    /// Looks at the members, and gives orders to some.
-    fn decide(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order));
+    /// Looks at the members, and gives orders to some. If one is missing, requests have to wait for
+    /// whichever collects.
+    fn decide(
+        &mut self,
+        now: Instant,
+        members: &[Flash],
+        missing: bool,
+        order: &mut dyn FnMut(usize, Order),
+    );
 
     /// The longest pause until the next look, if no member begins or ends collecting.
     fn pause(&self) -> Duration;
@@ -128,11 +135,17 @@ impl Watch {
         self.policy.as_ref().map_or(Set::EMPTY, |policy| policy.turns())
     }
 
-    /// Looks now.
-    pub fn look(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
+    /// Looks now, as [`Collect::decide`] does.
+    pub fn look(
+        &mut self,
+        now: Instant,
+        members: &[Flash],
+        missing: bool,
+        order: &mut dyn FnMut(usize, Order),
+    ) {
         let pause = match &mut self.policy {
             Some(policy) => {
-                policy.decide(now, members, order);
+                policy.decide(now, members, missing, order);
                 policy.pause()
             }
             None => ALONE,

@@ -32,7 +32,13 @@ impl Window {
 }
 
 impl Collect for Window {
-    fn decide(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
+    fn decide(
+        &mut self,
+        now: Instant,
+        members: &[Flash],
+        _: bool,
+        order: &mut dyn FnMut(usize, Order),
+    ) {
         let (since, whose) = match self.open {
             Some((since, whose)) if now - since < self.length => (since, whose % members.len()),
             Some((_, whose)) => (now, (whose + 1) % members.len()),
