@@ -314,7 +314,7 @@ pub(crate) enum RebuildAction {
         /// The array's name
         name: String,
         /// Kept up even while users are busy
-        #[arg(long, value_name = "SIZE", required_unless_present_any = ["max", "within"])]
+        #[arg(long, value_name = "SIZE", required_unless_present_any = ["max", "within", "slowdown"])]
         min: Option<Size>,
         /// Never exceeded; 0 is unlimited
         #[arg(long, value_name = "SIZE")]
@@ -322,10 +322,22 @@ pub(crate) enum RebuildAction {
         /// End within this time, such as 6h, above the minimum if need be; 0 is no matter when
         #[arg(long, value_name = "TIME", value_parser = seconds)]
         within: Option<Duration>,
+        /// Faster than the minimum beside users as long as their requests take no more than so many times
+        /// what they take in calm; 0 is never
+        #[arg(long, value_name = "TIMES", value_parser = times)]
+        slowdown: Option<u32>,
     },
 }
 
-/// How long a member may take.
+/// How many times as long, in percent.
+fn times(text: &str) -> Result<u32, String> {
+    let times: f64 = text.parse().map_err(|_| "it is a number, such as 1.5".to_owned())?;
+    let fits = times == 0.0 || (times > 1.0 && times <= 1000.0);
+    fits.then_some((100.0 * times).round() as u32)
+        .filter(|&percent| percent == 0 || percent > 100)
+        .ok_or_else(|| "it is 0, or more than 1 and at most 1000".to_owned())
+}
+
 /// A time, or a number of seconds.
 fn seconds(time: &str) -> Result<Duration, String> {
     match time.parse() {
@@ -334,6 +346,7 @@ fn seconds(time: &str) -> Result<Duration, String> {
     }
 }
 
+/// How long a member may take.
 fn io_timeout(time: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(time).map_err(|error| error.to_string())?;
     if time < LEAST_IO_TIMEOUT {

@@ -140,7 +140,7 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
         RebuildAction::Resume { name } => {
             ask(&name, run_dir, &Request::Resume, output, &format!("{name}: going on"))
         }
-        RebuildAction::Limit { name, min, max, within } => {
+        RebuildAction::Limit { name, min, max, within, slowdown } => {
             let unlimited = |Size(bytes)| if bytes == 0 { u64::MAX } else { bytes };
             // No deadline is 0; less than a second is one.
             let seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
@@ -148,6 +148,7 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
                 min: min.map(|Size(bytes)| bytes),
                 max: max.map(unlimited),
                 within: within.map(seconds),
+                slowdown,
             };
             ask(&name, run_dir, &request, output, &format!("{name}: the pace is set"))
         }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -107,6 +108,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push(format!("        -> {}", problem.action));
     }
     lines.extend(report.pass.as_ref().map(|pass| format!("  work: {}", work(pass))));
+    lines.extend(risk(report).map(|risk| format!("  risk: {risk}")));
     if let Some(scrub) = report.last_scrub {
         let (ago, found) = (ago(scrub.at), found(&scrub));
         lines.push(format!(" scrub: the last one ended {ago} ago and {found}"));
@@ -269,7 +271,36 @@ pub(crate) fn work(pass: &PassReport) -> String {
         Some(ms) => format!(", due in {}", duration(ms.div_ceil(1000))),
         None => String::new(),
     };
-    format!("{}{of}{onto}, {percent} % done{rate}, {left}{due}", pass.task.name())
+    let held = match pass.held_to_bytes_per_second {
+        Some(rate) if pass.left_ms.is_some() => {
+            format!(", held to {}/s for users", Size(rate))
+        }
+        Some(_) | None => String::new(),
+    };
+    format!("{}{of}{onto}, {percent} % done{rate}{held}, {left}{due}", pass.task.name())
+}
+
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// How many of a hundred SSDs fail in a year, about what operators of many publish.
+const FAIL_IN_A_YEAR: f64 = 1.0;
+
+/// How likely it is that another member fails before redundancy is back, if one is being rebuilt.
+fn risk(report: &ArrayReport) -> Option<String> {
+    let pass = report.pass.as_ref().filter(|_| report.health == Health::Degraded)?;
+    let rebuilds = matches!(pass.task, Task::Rebuild | Task::Distribute);
+    let left = Duration::from_millis(pass.left_ms.filter(|_| rebuilds)?);
+    // After the members come staging devices, which hold nothing of what would be lost.
+    let members = report.members.iter().filter(|member| {
+        member.group == pass.group && usize::from(member.member) < report.facts.member_count
+    });
+    let others = members.filter(|member| member.state == MemberState::Up).count();
+    let share = left.as_secs_f64() / YEAR.as_secs_f64() * FAIL_IN_A_YEAR / 100.0 * others as f64;
+    let of = (1.0 / share.max(1e-9)).round() as u64;
+    Some(format!(
+        "about 1 in {of} that one more of {others} fails before that, if {FAIL_IN_A_YEAR}% of such drives \
+         fail in a year"
+    ))
 }
 
 /// The rate of a background pass, for people, if it is known yet.
@@ -362,8 +393,14 @@ mod tests {
             bytes_per_second: 8 << 20,
             left_ms: Some(4000),
             due_in_ms: None,
+            held_to_bytes_per_second: None,
         };
         assert_eq!(work(&pass), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left");
+        let held = PassReport { held_to_bytes_per_second: Some(16 << 20), ..pass.clone() };
+        assert_eq!(
+            work(&held),
+            "rebuild of member 1, 50 % done at 8 MiB/s, held to 16 MiB/s for users, 4 s left"
+        );
         let due = PassReport { due_in_ms: Some(7_200_000), ..pass.clone() };
         assert_eq!(
             work(&due),

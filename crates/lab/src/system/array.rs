@@ -5,7 +5,7 @@
 
 use det::Instant;
 use flashsim::{Op, Ssd};
-use raidcore::engine::{self, Command, Config, Engine, Pace};
+use raidcore::engine::{self, Command, Config, Engine, Pace, Slowdown};
 use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba};
@@ -146,11 +146,15 @@ impl Array {
     fn fail(
         &mut self,
         now: Instant,
-        RebuildSpec { pace: Bytes(pace), order, .. }: RebuildSpec,
+        RebuildSpec { pace: Bytes(min), max, slowdown, order, .. }: RebuildSpec,
         told: &mut Told,
     ) {
         let fails = Command::Fail(MemberId(0));
-        let paced = Command::SetPace(Pace { min: pace, max: pace });
+        let paced = Command::SetPace(Pace { min, max: max.map_or(min, |Bytes(max)| max) });
+        let slowdown = slowdown.map_or(Some(Slowdown::default()), |times| {
+            Slowdown::percent((100.0 * times).round() as u32)
+        });
+        let limited = Command::LimitSlowdown(slowdown);
         let ordered = Command::SetRebuildOrder(order.0);
         let drives = &self.hosted.drives;
         let spare = (drives.len() > self.places).then(|| drives.len() - 1);
@@ -159,7 +163,9 @@ impl Array {
             uuid: DeviceUuid([u8::MAX; 16]),
             blocks: drives[spare].blocks(),
         });
-        for (number, command) in (0..).zip([paced, ordered, fails].into_iter().chain(replaced)) {
+        for (number, command) in
+            (0..).zip([paced, limited, ordered, fails].into_iter().chain(replaced))
+        {
             let input = engine::Input::Command { number, command };
             let input = Input::Array { group: ONLY, input };
             self.hosted.tell(now, input, &mut self.watch, told);

@@ -22,8 +22,15 @@ const MOST: usize = 80;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RebuildSpec {
-    /// The rate of the rebuild, which is neither exceeded nor missed.
+    /// The rate of the rebuild, which is neither exceeded nor missed without `max`; with it, the least.
     pub pace: Bytes,
+    /// The greatest rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Bytes>,
+    /// How many times as long as in calm users' requests may take while it goes faster than the least rate;
+    /// 0 if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<f64>,
     /// In which order: a name of [`REBUILD_ORDERS`].
     #[serde(default)]
     pub order: OrderName,

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::RebuildOrder;
+use super::{RebuildOrder, Slowdown};
 use crate::meta::{DeviceUuid, MetaPage, PolicyName, Returning};
 use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
 
@@ -214,6 +214,9 @@ pub enum Command {
     /// Have each pass end within so long of its beginning, or of now if it is under way. While users are
     /// busy it goes faster than the least pace if it must, but never faster than the greatest.
     EndWithin(Option<Duration>),
+    /// Have background work go faster than the least pace while users are busy, as long as their requests
+    /// take no longer than so many times what they take in calm; or not.
+    LimitSlowdown(Option<Slowdown>),
     /// Change the order in which redundancy is brought back.
     SetRebuildOrder(&'static RebuildOrder),
     /// Check every stripe; with `repair`, correct what does not match: the blocks that redundancy

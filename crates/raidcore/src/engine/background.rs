@@ -14,7 +14,8 @@ use det::Instant;
 use super::order::{Course, RebuildOrder};
 use super::pass::{Closing, Filled, Pass};
 use super::progress::Progress;
-use super::{CommandError, Config, Pace, PassKind};
+use super::response::{Response, Slowdown};
+use super::{CommandError, Config, Op, Pace, PassKind, PassStatus};
 use crate::meta::{ArrayRecord, Filling};
 use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
@@ -22,6 +23,9 @@ use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 #[derive(Debug)]
 pub(super) struct Background {
     pace: Pace,
+    /// How much users may feel of it beyond the least pace.
+    slowdown: Option<Slowdown>,
+    response: Response,
     /// Within how long each pass is to end.
     within: Option<Duration>,
     /// In which order redundancy is brought back.
@@ -43,6 +47,8 @@ impl Background {
         });
         Self {
             pace: config.pace,
+            slowdown: config.slowdown,
+            response: Response::default(),
             within: None,
             order: config.rebuild_order,
             pass: None,
@@ -75,6 +81,7 @@ impl Background {
     /// A pass begins.
     pub(super) fn begin(&mut self, pass: Pass, now: Instant) {
         self.pass = Some(pass);
+        self.response.begin(self.pace.min);
         self.end_within(self.within, now);
     }
 
@@ -242,6 +249,15 @@ impl Background {
         }
     }
 
+    /// How much users may feel of background work beyond the least pace.
+    pub(super) fn slowdown(&self) -> Option<Slowdown> {
+        self.slowdown
+    }
+
+    pub(super) fn limit_slowdown(&mut self, slowdown: Option<Slowdown>) {
+        self.slowdown = slowdown;
+    }
+
     pub(super) fn end_within(&mut self, within: Option<Duration>, now: Instant) {
         self.within = within;
         if let Some(pass) = &mut self.pass {
@@ -278,7 +294,36 @@ impl Background {
         Ok(())
     }
 
+    /// What is told of the pass under way.
+    pub(super) fn status(&self, now: Instant, users_are_busy: bool) -> Option<PassStatus> {
+        let held_to = (users_are_busy && self.rate(true) < self.pace.max).then(|| self.rate(true));
+        self.pass.as_ref().map(|pass| pass.status(now, held_to))
+    }
+
     // Pace.
+
+    /// A user's request has ended well. The array is told to be `whole` if no member is missing.
+    pub(super) fn request_ended(&mut self, op: Op, took: Duration, whole: impl FnOnce() -> bool) {
+        let (Op::Read | Op::Write, Some(slowdown)) = (op, self.slowdown) else { return };
+        let read = op == Op::Read;
+        match &self.pass {
+            Some(pass) if pass.is_held() => {}
+            Some(_) => self.response.adapt(read, took, slowdown),
+            None if whole() => self.response.learn(read, took),
+            None => {}
+        }
+    }
+
+    /// How fast it may go now, in bytes of each member per second.
+    fn rate(&self, users_are_busy: bool) -> u64 {
+        let Pace { min, max } = self.pace;
+        if !users_are_busy {
+            return max;
+        }
+        let borne =
+            self.slowdown.filter(|_| self.pass.is_some()).and_then(|_| self.response.rate());
+        borne.map_or(min, |rate| rate.max(min)).min(max)
+    }
 
     /// When the next stripe may begin at the pace that holds now, if it has to wait for the last.
     pub(super) fn next_at(&self, users_are_busy: bool, blocks: u64) -> Option<Instant> {
@@ -298,8 +343,7 @@ impl Background {
         users_are_busy: bool,
         blocks: u64,
     ) -> Option<Instant> {
-        let Pace { min, max } = self.pace;
-        let rate = if users_are_busy { min.min(max) } else { max };
+        let rate = self.rate(users_are_busy);
         if rate == u64::MAX {
             return None;
         }

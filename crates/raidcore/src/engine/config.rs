@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Pace, RebuildOrder};
+use super::{Pace, RebuildOrder, Slowdown};
 
 /// The sizes of the engine's tables, and its pace.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,8 @@ pub struct Config {
     pub scratch_blocks: u32,
     /// The pace of background work.
     pub pace: Pace,
+    /// How much users may feel of it: as long as they do not feel more, it goes faster than the least pace.
+    pub slowdown: Option<Slowdown>,
     /// In which order redundancy is brought back.
     pub rebuild_order: &'static RebuildOrder,
     /// How long a region is left alone before its bit is cleared, how often the watermark of a rebuild is
@@ -35,6 +37,7 @@ impl Default for Config {
             background_jobs: 16,
             scratch_blocks: 8192,
             pace: Pace::default(),
+            slowdown: Some(Slowdown::default()),
             rebuild_order: <&RebuildOrder>::default(),
             quiesce_delay: Duration::from_secs(5),
             undefined_discards: false,

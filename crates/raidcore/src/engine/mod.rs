@@ -9,7 +9,8 @@
 //! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for.
 //! - A stripe is changed only under its exclusive lock, and a plan is made under the lock.
 //! - Before a member changes, what makes the change repairable after a crash is durable: the
-//!   region's bit, and the journal entry where the write is partial or the array degraded.
+//!   journal entry where the write is partial or the array degraded, the region's bit where there is no
+//!   entry, or chunks have copies.
 //! - Before a write is acknowledged, every member that missed it is recorded as failed on all
 //!   others.
 //! - Nothing is allocated per request once the tables have been used.
@@ -48,6 +49,7 @@ mod range;
 mod regions;
 mod replay;
 mod report;
+mod response;
 mod retries;
 mod ring;
 mod scrub;
@@ -71,6 +73,7 @@ pub use job::Job;
 pub use latency_totals::LatencyTotals;
 pub use order::{REBUILD_ORDERS, RebuildOrder};
 pub use report::*;
+pub use response::Slowdown;
 pub use steering::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
 
 use crate::geometry::{Geometry, Layout};

@@ -405,7 +405,7 @@ impl Pass {
     }
 
     /// What is told of it.
-    pub(super) fn status(&self, now: Instant) -> PassStatus {
+    pub(super) fn status(&self, now: Instant, held_to: Option<u64>) -> PassStatus {
         PassStatus {
             kind: self.kind,
             done: self.progress.count(),
@@ -415,6 +415,7 @@ impl Pass {
             found: self.found,
             elapsed: now - self.started,
             due_in: self.due.map(|due| due - now),
+            held_to,
             from: self.from,
             worked: self.worked,
         }

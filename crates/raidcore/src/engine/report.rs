@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Counters, IoError, Pace, PassKind, RebuildOrder};
+use super::{Counters, IoError, Pace, PassKind, RebuildOrder, Slowdown};
 use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, Policy, ScrubRecord, SlotState};
 use crate::units::{DeviceId, Lba, MemberId, Stripe};
 
@@ -34,6 +34,8 @@ pub struct Status {
     pub zero_stripes: (u64, u64),
     /// The pace of background work.
     pub pace: Pace,
+    /// How much users may feel of it beyond that.
+    pub slowdown: Option<Slowdown>,
     /// Within how long each pass is to end, if that was set.
     pub end_within: Option<Duration>,
     /// In which order redundancy is brought back.
@@ -173,6 +175,8 @@ pub struct PassStatus {
     pub elapsed: Duration,
     /// How long it may still take, if it is to end by a certain time.
     pub due_in: Option<Duration>,
+    /// How fast it may go now, in bytes of each member per second, if it is held back for users.
+    pub held_to: Option<u64>,
     /// Stripes that were done before.
     pub from: u64,
     /// Stripes that it has read or written since: those of zeros, or in step, need nothing.

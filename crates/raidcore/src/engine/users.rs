@@ -5,6 +5,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::mem;
 use core::time::Duration;
 
 use det::Instant;
@@ -19,6 +20,8 @@ const BUSY: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default)]
 struct UserRequest {
     request: Option<Request>,
+    /// When it came.
+    since: Instant,
     /// How many of its blocks are in parts.
     cut: u32,
     /// How many parts are under way.
@@ -54,7 +57,7 @@ impl Users {
     pub(super) fn begin(&mut self, request: Request, now: Instant) {
         let slot = &mut self.requests[usize::from(request.tag.0)];
         assert!(slot.request.is_none(), "the tag of a request is free");
-        *slot = UserRequest { request: Some(request), ..UserRequest::default() };
+        *slot = UserRequest { request: Some(request), since: now, ..UserRequest::default() };
         self.active += 1;
         self.latest = now;
         self.uncut.push_back(request.tag);
@@ -91,10 +94,11 @@ impl Users {
         (slot.parts == 0 && cut_whole).then_some(slot.error)
     }
 
-    /// A request ends: its tag is free.
-    pub(super) fn end(&mut self, tag: Tag) {
-        self.requests[usize::from(tag.0)] = UserRequest::default();
+    /// A request ends: its tag is free. Returns what it was, and how long it took.
+    pub(super) fn end(&mut self, tag: Tag, now: Instant) -> Option<(Request, Duration)> {
+        let slot = mem::take(&mut self.requests[usize::from(tag.0)]);
         self.active -= 1;
+        slot.request.map(|request| (request, now - slot.since))
     }
 
     /// Whether no request is under way.

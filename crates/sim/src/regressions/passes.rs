@@ -1,5 +1,6 @@
 //! Progress of a pass that was reported or recorded survives a power failure.
 
+use raidcore::engine::Slowdown;
 use raidcore::meta::{MetaPage, SUPERBLOCKS, ScrubEnd, SlotState};
 
 use super::*;
@@ -203,4 +204,47 @@ fn a_pass_with_a_deadline_ends_by_then_though_users_are_busy() {
     // Two stripes a second are the most.
     let done = scrubbed_beside_users(Some(Duration::from_secs(2)), 2 << 14);
     assert!((15..=22).contains(&done[9]), "never faster than at most: {done:?}");
+}
+
+/// How many stripes of a scrub are done after ten seconds, of 400, while users' reads take so many
+/// milliseconds. Before, so many of them took one. The least pace is a stripe a second.
+fn scrubbed_while_reads_take(
+    millis: u64,
+    before: usize,
+    slowdown: Option<Slowdown>,
+    max: u64,
+) -> u64 {
+    let mut world =
+        play(1, Scenario { stripes: 400, ..scenario(Level::Raid5, 3, Consistency::Bitmap) });
+    world.command(Command::SetPace(Pace { min: 1 << 14, max }));
+    world.command(Command::LimitSlowdown(slowdown));
+    let read = |world: &mut World, millis| {
+        world.ask(0, Op::Read, 0, 1);
+        world.now = world.now + Duration::from_millis(millis);
+        world.end_all(|_| true);
+        world.now = world.now + Duration::from_millis(10 - millis);
+        world.step(Input::Tick);
+        world.end_all(|_| true);
+    };
+    (0..before).for_each(|_| read(&mut world, 1));
+    world.command(Command::Scrub { repair: false });
+    (0..1000).for_each(|_| read(&mut world, millis));
+    world.engine().pass().map_or(400, |pass| pass.done)
+}
+
+#[test]
+fn a_pass_goes_as_fast_as_users_do_not_feel_it() {
+    let twice = Some(Slowdown::default());
+    let fast = scrubbed_while_reads_take(1, 100, twice, u64::MAX);
+    assert!(fast == 400, "{fast}");
+    let felt = scrubbed_while_reads_take(3, 100, twice, u64::MAX);
+    assert!((10..=14).contains(&felt), "reads take longer than they may: {felt}");
+    let more = scrubbed_while_reads_take(3, 100, Slowdown::percent(400), u64::MAX);
+    assert!(more == 400, "they may take that long: {more}");
+    let unknown = scrubbed_while_reads_take(1, 10, twice, u64::MAX);
+    assert!((10..=14).contains(&unknown), "it is not known what they take in calm: {unknown}");
+    let least = scrubbed_while_reads_take(1, 100, None, u64::MAX);
+    assert!((10..=14).contains(&least), "it is not to go faster: {least}");
+    let most = scrubbed_while_reads_take(1, 100, twice, 4 << 14);
+    assert!((30..=44).contains(&most), "never faster than at most: {most}");
 }

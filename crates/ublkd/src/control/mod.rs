@@ -133,6 +133,10 @@ pub enum Request {
         /// not given, no matter when if 0.
         #[serde(default)]
         within: Option<u64>,
+        /// How many percent of what users' requests take in calm they may take while it goes faster than
+        /// the minimum beside them; unchanged if not given, and at 0 it does not.
+        #[serde(default)]
+        slowdown: Option<u32>,
     },
     /// Set the order in which redundancy is brought back.
     RebuildOrder {
@@ -291,7 +295,7 @@ mod tests {
                 with: OsStr::from_bytes(b"/\xff").into(),
                 force: false,
             },
-            Request::Limit { min: Some(1), max: None, within: Some(60) },
+            Request::Limit { min: Some(1), max: None, within: Some(60), slowdown: None },
             Request::Stop { force: true },
             Request::Launch,
             Request::Leave { force: false },

@@ -4,7 +4,7 @@
 mod member;
 mod pass;
 
-use raidcore::engine::{ArrayHealth, Remedy, SpareUse, Status};
+use raidcore::engine::{ArrayHealth, Remedy, Slowdown, SpareUse, Status};
 use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
@@ -245,6 +245,10 @@ pub struct PaceReport {
     /// Within how many seconds each pass is to end, if that is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
+    /// How many percent of what users' requests take in calm they may take while it goes faster than the
+    /// minimum beside them; none if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown_percent: Option<u32>,
 }
 
 /// The health of an array.
@@ -342,6 +346,7 @@ impl ArrayReport {
                 min_bytes_per_second: status.pace.min,
                 max_bytes_per_second: (status.pace.max < u64::MAX).then_some(status.pace.max),
                 within_seconds: status.end_within.map(|within| within.as_secs()),
+                slowdown_percent: status.slowdown.map(Slowdown::as_percent),
             },
             rebuild_order: status.rebuild_order.name.to_owned(),
             requests: (status.counters.requests, status.counters.errors).into(),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Command, CommandError, Note, Pace, RebuildOrder, Status};
+use raidcore::engine::{Command, CommandError, Note, Pace, RebuildOrder, Slowdown, Status};
 use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
@@ -160,7 +160,7 @@ impl Service {
             Request::DiskReplace { disk, with, force } => self.replace(&disk, &with, force).await,
             Request::Pause => self.command_all(Command::Pause).await,
             Request::Resume => self.command_all(Command::Resume).await,
-            Request::Limit { min, max, within } => {
+            Request::Limit { min, max, within, slowdown } => {
                 let now = self.status(&self.arrays[0]).await?.pace;
                 let pace = Pace { min: min.unwrap_or(now.min), max: max.unwrap_or(now.max) };
                 if pace.min > pace.max {
@@ -170,6 +170,15 @@ impl Service {
                 if let Some(seconds) = within {
                     let within = (seconds > 0).then(|| Duration::from_secs(seconds));
                     self.command_all(Command::EndWithin(within)).await?;
+                }
+                if let Some(percent) = slowdown {
+                    let slowdown = Slowdown::percent(percent);
+                    if percent > 0 && slowdown.is_none() {
+                        let message =
+                            "users' requests can't be held to less than they take in calm";
+                        return Err(Refusal::new("bad-request", message).hint("give more than 1"));
+                    }
+                    self.command_all(Command::LimitSlowdown(slowdown)).await?;
                 }
                 self.command_all(Command::SetPace(pace)).await
             }

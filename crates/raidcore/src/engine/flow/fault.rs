@@ -181,6 +181,7 @@ impl Engine {
             command,
             Command::SetPace(_)
                 | Command::EndWithin(_)
+                | Command::LimitSlowdown(_)
                 | Command::SetRebuildOrder(_)
                 | Command::Stop
         );
@@ -215,6 +216,10 @@ impl Engine {
             }
             Command::EndWithin(within) => {
                 self.array.background.end_within(within, self.now);
+                Ok(false)
+            }
+            Command::LimitSlowdown(slowdown) => {
+                self.array.background.limit_slowdown(slowdown);
                 Ok(false)
             }
             Command::SetRebuildOrder(order) => {

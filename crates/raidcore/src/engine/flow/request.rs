@@ -139,9 +139,16 @@ impl Engine {
         error: Option<RequestError>,
         out: &mut Vec<Action>,
     ) {
-        self.array.users.end(tag);
+        let ended = self.array.users.end(tag, self.now);
         match error {
-            None => self.array.counters.requests += 1,
+            None => {
+                self.array.counters.requests += 1;
+                if let Some((request, took)) = ended {
+                    self.array.background.request_ended(request.op, took, || {
+                        self.array.membership.present().len() == self.layout.members()
+                    });
+                }
+            }
             Some(_) => self.array.counters.errors += 1,
         }
         out.push(Action::Complete { tag, result: error.map_or(Ok(()), Err) });

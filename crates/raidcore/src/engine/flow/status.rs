@@ -27,6 +27,7 @@ impl Engine {
             replayable: self.range.journal.unflushed().count() as u64,
             zero_stripes: (self.range.maps.zero.map.count(), self.range.maps.zero.map.len()),
             pace: self.array.background.pace(),
+            slowdown: self.array.background.slowdown(),
             end_within: self.array.background.within(),
             rebuild_order: self.array.background.order(),
             policy: self.policy(),
@@ -77,7 +78,8 @@ impl Engine {
     /// The background pass under way.
     #[must_use]
     pub fn pass(&self) -> Option<PassStatus> {
-        self.array.background.pass().map(|pass| pass.status(self.now))
+        let busy = self.array.users.are_busy(self.now);
+        self.array.background.status(self.now, busy)
     }
 
     /// Whether what a member had that is out of service or being filled has this block again, where

@@ -37,7 +37,7 @@ fn what_is_done_ends_at_the_first_stripe_that_is_not() {
     assert!(!pass.is_whole() && pass.is_under_way());
     assert_eq!(pass.end(Stripe(2), true, false), Done::UpTo { from: 2, to: 3 });
     assert!(pass.is_whole() && !pass.is_under_way());
-    assert_eq!(pass.status(Instant::ORIGIN).worked, 2);
+    assert_eq!(pass.status(Instant::ORIGIN, None).worked, 2);
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub struct PassReport {
     /// How long it may still take, if it is to end by a certain time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_in_ms: Option<u64>,
+    /// How fast it may go now, in bytes of each member per second, if it is held back for users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_to_bytes_per_second: Option<u64>,
 }
 
 /// How long a pass has to run before its rate is meaningful, in milliseconds.
@@ -89,6 +92,7 @@ impl PassReport {
             elapsed_ms,
             bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
             due_in_ms: pass.due_in.map(|due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX)),
+            held_to_bytes_per_second: pass.held_to,
             left_ms: left_ms.filter(|_| !pass.paused && pass.stuck.is_none()),
         }
     }
@@ -129,6 +133,7 @@ mod tests {
             found: Mismatches::default(),
             elapsed,
             due_in: None,
+            held_to: None,
             from,
             worked,
         }
