@@ -206,29 +206,39 @@ fn a_pass_with_a_deadline_ends_by_then_though_users_are_busy() {
     assert!((15..=22).contains(&done[9]), "never faster than at most: {done:?}");
 }
 
-/// How many stripes of a scrub are done after ten seconds, of 400, while users' reads take so many
-/// milliseconds. Before, so many of them took one. The least pace is a stripe a second.
-fn scrubbed_while_reads_take(
-    millis: u64,
-    before: usize,
-    slowdown: Option<Slowdown>,
-    max: u64,
-) -> u64 {
+/// The users of an array of 400 stripes, whose passes do a stripe a second at least.
+fn used(slowdown: Option<Slowdown>, max: u64) -> World {
     let mut world =
         play(1, Scenario { stripes: 400, ..scenario(Level::Raid5, 3, Consistency::Bitmap) });
     world.command(Command::SetPace(Pace { min: 1 << 14, max }));
     world.command(Command::LimitSlowdown(slowdown));
-    let read = |world: &mut World, millis| {
+    world
+}
+
+/// So many reads, one each 10 ms, that take so many.
+fn read(world: &mut World, reads: usize, millis: u64) {
+    for _ in 0..reads {
         world.ask(0, Op::Read, 0, 1);
         world.now = world.now + Duration::from_millis(millis);
         world.end_all(|_| true);
         world.now = world.now + Duration::from_millis(10 - millis);
         world.step(Input::Tick);
         world.end_all(|_| true);
-    };
-    (0..before).for_each(|_| read(&mut world, 1));
+    }
+}
+
+/// How many stripes of a scrub are done after ten seconds in which reads take so many milliseconds. Before,
+/// so many of them took one.
+fn scrubbed_while_reads_take(
+    millis: u64,
+    before: usize,
+    slowdown: Option<Slowdown>,
+    max: u64,
+) -> u64 {
+    let mut world = used(slowdown, max);
+    read(&mut world, before, 1);
     world.command(Command::Scrub { repair: false });
-    (0..1000).for_each(|_| read(&mut world, millis));
+    read(&mut world, 1000, millis);
     world.engine().pass().map_or(400, |pass| pass.done)
 }
 
@@ -247,4 +257,16 @@ fn a_pass_goes_as_fast_as_users_do_not_feel_it() {
     assert!((10..=14).contains(&least), "it is not to go faster: {least}");
     let most = scrubbed_while_reads_take(1, 100, twice, 4 << 14);
     assert!((30..=44).contains(&most), "never faster than at most: {most}");
+}
+
+#[test]
+fn what_reads_take_while_a_member_is_missing_is_not_calm() {
+    let mut world = used(Some(Slowdown::default()), u64::MAX);
+    world.command(Command::Fail(MemberId(2)));
+    read(&mut world, 100, 1);
+    let spare = world.new_spare();
+    world.command(spare);
+    read(&mut world, 1000, 1);
+    let done = world.engine().pass().map_or(400, |pass| pass.done);
+    assert!((10..=14).contains(&done), "{done}");
 }
