@@ -7,7 +7,7 @@ use std::time::Duration;
 use det::Instant;
 use raidcore::engine::{
     Command, CommandError, Config, Detour, Engine, Hold, Input, Note, Pace, REBUILD_ORDERS,
-    Redirect, RequestError, Slowdown, SteeringPolicy,
+    Redirect, RequestError, SteeringPolicy,
 };
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
@@ -339,15 +339,14 @@ pub(crate) fn is_exposed(scenario: &Scenario) -> bool {
 
 /// An engine's configuration.
 pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
-    let pace = source.below(34);
     Config {
         tags: scenario.tags,
         jobs: scenario.jobs,
         background_jobs: scenario.background_jobs,
         scratch_blocks: scenario.scratch_blocks,
-        pace: Pace { min: 1 << pace, max: u64::MAX },
-        // Some feel more, some less.
-        slowdown: Slowdown::percent(50 * pace as u32 % 400),
+        pace: Pace { min: 1 << source.below(34), max: u64::MAX },
+        // The least pace is any as it is.
+        slowdown: None,
         quiesce_delay: Duration::from_micros(100 + source.below(20_000)),
         rebuild_order: &REBUILD_ORDERS[source.below(REBUILD_ORDERS.len() as u64) as usize],
         undefined_discards: false,

@@ -122,8 +122,8 @@ impl Controller {
         self.watch.as_ref().is_some_and(|watch| changed || watch.next() <= now)
     }
 
-    /// Looks at the members, of which one may be `missing`, and gives orders to some. `totals` is the latency of requests so far,
-    /// measured by the [policy](Scheme::place) of the same scheme.
+    /// Looks at the members, and gives orders to some. `missing` is whether one is missing; `totals` is the
+    /// latency of requests so far, measured by the [policy](Scheme::place) of the same scheme.
     pub fn decide(
         &mut self,
         now: Instant,

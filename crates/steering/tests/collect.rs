@@ -89,11 +89,58 @@ fn while_a_member_is_missing_who_collects_gives_way() {
     assert_eq!(said(&[occupied(0.04), calm(0.05), calm(0.2)], true), [(0, Order::Hold)]);
     assert_eq!(said(&[Flash { in_flight: 1, ..calm(0.04) }, calm(0.05), calm(0.2)], true), []);
     assert_eq!(said(&[calm(0.04), calm(0.05), calm(0.2)], true), [(0, reach)]);
-    // One that has hardly any room collects all the same, ...
-    assert_eq!(said(&[occupied(0.02), calm(0.05), calm(0.2)], true), []);
-    // ... and requests go around it when none is missing.
+    // When none is missing, requests go around it, and another may collect beside it.
     let whole = said(&[occupied(0.04), calm(0.05), calm(0.2)], false);
     assert_eq!(whole, [(1, Order::Reach(0.05 + 0.1))]);
+    // One that has hardly any room is next, and does not give way.
+    let next = said(&[occupied(0.04), occupied(0.05), occupied(0.02)], true);
+    assert_eq!(next, [(0, Order::Hold), (1, Order::Hold), (2, Order::Reach(0.02 + 0.05))]);
+    assert_eq!(said(&[occupied(0.04), occupied(0.05), occupied(0.03)], true), []);
+}
+
+/// Members that always have I/O in hand, and do as they are told: the least room that each has in a long run,
+/// and how often each begins to collect.
+fn always_occupied(missing: bool) -> Vec<(f64, u32)> {
+    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut members = vec![Flash { in_flight: 1, ..calm(0.06) }; 4];
+    let mut orders = vec![Order::Auto; members.len()];
+    let mut found = vec![(1.0_f64, 0); members.len()];
+    for _ in 0..100_000 {
+        rotate.decide(Instant::ORIGIN, &members, missing, &mut |member, order| {
+            orders[member] = order;
+        });
+        for ((member, order), (least, begun)) in members.iter_mut().zip(&orders).zip(&mut found) {
+            let collects = matches!(order, Order::Reach(goal) if member.free < *goal);
+            *begun += u32::from(collects && !member.collecting);
+            member.collecting = collects;
+            member.free += if collects { 0.002 } else { 0.0 } - 0.00002;
+            *least = least.min(member.free);
+        }
+    }
+    found
+}
+
+#[test]
+fn members_that_always_have_something_in_hand_have_their_turns() {
+    for missing in [false, true] {
+        let found = always_occupied(missing);
+        for (least, begun) in found.clone() {
+            assert!(least > 0.01 && begun > 5, "{missing}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn who_gives_way_for_long_keeps_nobody_waiting() {
+    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut orders = Vec::new();
+    for look in 0..1000 {
+        let members = [Flash { in_flight: look % 2, ..calm(0.03) }, calm(0.04)];
+        rotate.decide(Instant::ORIGIN, &members, true, &mut |member, order| {
+            orders.push((member, order));
+        });
+    }
+    assert!(orders.contains(&(1, Order::Reach(0.04 + 0.1))), "{orders:?}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Background {
     /// A pass begins.
     pub(super) fn begin(&mut self, pass: Pass, now: Instant) {
         self.pass = Some(pass);
-        self.response.begin(self.pace.min);
+        self.response.begin(self.pace);
         self.end_within(self.within, now);
     }
 
@@ -256,6 +256,7 @@ impl Background {
 
     pub(super) fn limit_slowdown(&mut self, slowdown: Option<Slowdown>) {
         self.slowdown = slowdown;
+        self.response.begin(self.pace);
     }
 
     pub(super) fn end_within(&mut self, within: Option<Duration>, now: Instant) {
@@ -296,21 +297,31 @@ impl Background {
 
     /// What is told of the pass under way.
     pub(super) fn status(&self, now: Instant, users_are_busy: bool) -> Option<PassStatus> {
-        let held_to = (users_are_busy && self.rate(true) < self.pace.max).then(|| self.rate(true));
-        self.pass.as_ref().map(|pass| pass.status(now, held_to))
+        let rate = self.rate(true);
+        let pass = self.pass.as_ref()?;
+        // With a deadline it may have to go faster.
+        let is_held = users_are_busy && self.within.is_none() && !pass.is_held();
+        Some(pass.status(now, (is_held && rate < self.pace.max).then_some(rate)))
     }
 
     // Pace.
 
     /// A user's request has ended well. The array is told to be `whole` if no member is missing.
-    pub(super) fn request_ended(&mut self, op: Op, took: Duration, whole: impl FnOnce() -> bool) {
-        let (Op::Read | Op::Write, Some(slowdown)) = (op, self.slowdown) else { return };
+    pub(super) fn request_ended(
+        &mut self,
+        (now, op, took): (Instant, Op, Duration),
+        whole: impl FnOnce() -> bool,
+    ) {
+        if !matches!(op, Op::Read | Op::Write) {
+            return;
+        }
         let read = op == Op::Read;
-        match &self.pass {
-            Some(pass) if pass.is_held() => {}
-            Some(_) => self.response.adapt(read, took, slowdown),
-            None if whole() => self.response.learn(read, took),
-            None => {}
+        match (&self.pass, self.slowdown) {
+            (Some(pass), Some(slowdown)) if !pass.is_held() => {
+                self.response.adapt((now, read, took), slowdown, self.pace);
+            }
+            (None, _) if whole() => self.response.learn(read, took),
+            (Some(_) | None, _) => {}
         }
     }
 
@@ -322,6 +333,7 @@ impl Background {
         }
         let borne =
             self.slowdown.filter(|_| self.pass.is_some()).and_then(|_| self.response.rate());
+        let borne = borne.map(|rate| if rate == Response::GREATEST { max } else { rate });
         borne.map_or(min, |rate| rate.max(min)).min(max)
     }
 

@@ -245,17 +245,17 @@ fn scrubbed_while_reads_take(
 #[test]
 fn a_pass_goes_as_fast_as_users_do_not_feel_it() {
     let twice = Some(Slowdown::default());
-    let fast = scrubbed_while_reads_take(1, 100, twice, u64::MAX);
+    let fast = scrubbed_while_reads_take(1, 300, twice, u64::MAX);
     assert!(fast == 400, "{fast}");
-    let felt = scrubbed_while_reads_take(3, 100, twice, u64::MAX);
+    let felt = scrubbed_while_reads_take(3, 300, twice, u64::MAX);
     assert!((10..=14).contains(&felt), "reads take longer than they may: {felt}");
-    let more = scrubbed_while_reads_take(3, 100, Slowdown::percent(400), u64::MAX);
+    let more = scrubbed_while_reads_take(3, 300, Slowdown::percent(400), u64::MAX);
     assert!(more == 400, "they may take that long: {more}");
-    let unknown = scrubbed_while_reads_take(1, 10, twice, u64::MAX);
+    let unknown = scrubbed_while_reads_take(1, 100, twice, u64::MAX);
     assert!((10..=14).contains(&unknown), "it is not known what they take in calm: {unknown}");
-    let least = scrubbed_while_reads_take(1, 100, None, u64::MAX);
+    let least = scrubbed_while_reads_take(1, 300, None, u64::MAX);
     assert!((10..=14).contains(&least), "it is not to go faster: {least}");
-    let most = scrubbed_while_reads_take(1, 100, twice, 4 << 14);
+    let most = scrubbed_while_reads_take(1, 300, twice, 4 << 14);
     assert!((30..=44).contains(&most), "never faster than at most: {most}");
 }
 
@@ -263,7 +263,7 @@ fn a_pass_goes_as_fast_as_users_do_not_feel_it() {
 fn what_reads_take_while_a_member_is_missing_is_not_calm() {
     let mut world = used(Some(Slowdown::default()), u64::MAX);
     world.command(Command::Fail(MemberId(2)));
-    read(&mut world, 100, 1);
+    read(&mut world, 300, 1);
     let spare = world.new_spare();
     world.command(spare);
     read(&mut world, 1000, 1);

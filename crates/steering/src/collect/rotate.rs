@@ -12,10 +12,11 @@ use super::{Collect, Flash, Limits, Order, Told};
 /// space is next, and collects a little. The others hold until their turn. They begin later than
 /// they would by themselves, so there has to be spare room for the wait.
 ///
-/// While a member is missing, requests can hardly go around another. Then one collects at a time, and as long
-/// as it has room it stops for whatever has to be done with it: the yield points of pre-emptive garbage
-/// collection (Lee et al., "A Semi-Preemptive Garbage Collector for Solid State Drives", ISPASS 2011), for
-/// drives that stop between pages when they are told to.
+/// While a member is missing, requests can hardly go around another. Then one collects at a time, and it holds
+/// while it has I/O in hand: the yield points of pre-emptive garbage collection (Lee et al., "A Semi-Preemptive
+/// Garbage Collector for Solid State Drives", ISPASS 2011), for drives that stop between pages when they are
+/// told to. If it gives way for long, it is the next one's turn. One that has hardly any room left is next
+/// before all others, and does not give way, but collects as little as it can.
 ///
 /// A member whose turn has come gets no new redirectable I/O at once, and the order to collect when
 /// its I/O in hand is done. Otherwise this I/O would have to wait for the collection.
@@ -24,7 +25,7 @@ pub struct Rotate {
     limits: Limits,
     at_most: usize,
     turns: Vec<Turn>,
-    /// Whether who collects stops when it has something else to do.
+    /// Whether the member that collects holds while it has I/O in hand.
     yields: bool,
     told: Told,
 }
@@ -35,10 +36,30 @@ struct Turn {
     member: usize,
     /// The share of its blocks that is to be free at its end.
     goal: f64,
-    /// Whether it has been ordered to collect.
-    told: bool,
-    /// For how many looks it has had no order, or has not collected since.
+    stage: Stage,
+    /// For how many looks it has neither collected nor given way.
     idle: u32,
+    /// For how many looks it has given way since it collected last.
+    gave_way: u32,
+}
+
+/// How far a turn is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// What the member has in hand is waited for.
+    Begins,
+    /// It is ordered to collect.
+    Collects,
+    /// It holds again, for what it has in hand.
+    GivesWay,
+    /// It is ordered to collect, and does not give way any more.
+    Presses,
+}
+
+impl Stage {
+    fn is_ordered(self) -> bool {
+        matches!(self, Self::Collects | Self::Presses)
+    }
 }
 
 /// A turn is this many times what a member would collect by itself. Its dies do not run low
@@ -46,14 +67,15 @@ struct Turn {
 /// stall for one die at a time, again and again.
 const STEPS: f64 = 2.0;
 
-/// A turn that gives way does so down to this part of `start`: a member without any room stalls for longer.
+/// A member gives way as long as it has more than this part of `start`: one without any room stalls for longer.
 const ROOM: f64 = 0.5;
 
 /// A turn ends after this many looks at which the member does not collect: one that has nothing to
 /// collect must not delay the others.
 const LOOKS: u32 = 40;
 
-/// For how many looks a member may have I/O in hand before it is ordered to collect all the same.
+/// For how many looks a member may have I/O in hand before it is ordered to collect all the same, and for how
+/// many it may give way.
 const PATIENCE: u32 = 300;
 
 /// Shares that differ by less are equal.
@@ -78,21 +100,43 @@ impl Collect for Rotate {
         self.yields = missing;
         let Self { limits, turns, told, at_most, .. } = self;
         let at_most = if missing { 1 } else { *at_most };
+        let step = limits.stop - limits.start;
+        let lacks_room = |member: &Flash| missing && member.free <= ROOM * limits.start;
+        let presses = members.iter().any(lacks_room);
         for turn in turns.iter_mut() {
             let member = &members[turn.member];
-            turn.idle = if turn.told && member.collecting { 0 } else { turn.idle + 1 };
-            let gives_way = missing && member.in_flight > 0 && member.free > ROOM * limits.start;
-            if turn.told && gives_way {
-                *turn = Turn { told: false, idle: 0, ..*turn };
-                told.tell(turn.member, Order::Hold, order);
-            } else if !turn.told && (member.in_flight == 0 || turn.idle > PATIENCE) {
-                *turn = Turn { told: true, idle: 0, ..*turn };
-                told.tell(turn.member, Order::Reach(turn.goal), order);
+            let stage = match turn.stage {
+                _ if lacks_room(member) => Stage::Presses,
+                Stage::Begins if member.in_flight == 0 => Stage::Collects,
+                Stage::Begins if turn.idle >= PATIENCE => Stage::Presses,
+                Stage::GivesWay if member.in_flight == 0 => Stage::Collects,
+                Stage::Collects if missing && member.in_flight > 0 => Stage::GivesWay,
+                Stage::Begins | Stage::Collects | Stage::GivesWay | Stage::Presses => turn.stage,
+            };
+            match stage {
+                Stage::GivesWay => turn.gave_way += 1,
+                Stage::Begins => turn.idle += 1,
+                Stage::Collects | Stage::Presses if member.collecting => {
+                    (turn.idle, turn.gave_way) = (0, 0);
+                }
+                Stage::Collects if turn.stage == Stage::GivesWay => {}
+                Stage::Collects | Stage::Presses if stage != turn.stage => turn.idle = 0,
+                Stage::Collects | Stage::Presses => turn.idle += 1,
+            }
+            if stage != turn.stage {
+                turn.stage = stage;
+                if lacks_room(member) {
+                    turn.goal = member.free + step;
+                }
+                let what = if stage.is_ordered() { Order::Reach(turn.goal) } else { Order::Hold };
+                told.tell(turn.member, what, order);
             }
         }
         let mut passed = None;
-        turns.retain(|&Turn { member, goal, told, idle }| {
-            let over = members[member].free >= goal - ROUNDING || told && idle > LOOKS;
+        turns.retain(|&Turn { member, goal, stage, idle, gave_way }| {
+            let is_idle = stage.is_ordered() && idle > LOOKS || gave_way > PATIENCE;
+            let is_next_ones = presses && stage != Stage::Presses;
+            let over = members[member].free >= goal - ROUNDING || is_idle || is_next_ones;
             passed = passed.or(over.then_some(member));
             !over
         });
@@ -103,10 +147,16 @@ impl Collect for Rotate {
             let low = waiting.filter(|&member| members[member].free <= limits.start + ROUNDING);
             let least = low.min_by(|&a, &b| members[a].free.total_cmp(&members[b].free));
             let Some(member) = least else { break };
-            let goal = members[member].free + STEPS * (limits.stop - limits.start);
-            let at_once = members[member].in_flight == 0;
-            turns.push(Turn { member, goal, told: at_once, idle: 0 });
-            told.tell(member, if at_once { Order::Reach(goal) } else { Order::Hold }, order);
+            let Flash { free, in_flight, .. } = members[member];
+            let (stage, steps) = match in_flight {
+                _ if lacks_room(&members[member]) => (Stage::Presses, 1.0),
+                0 => (Stage::Collects, STEPS),
+                _ => (Stage::Begins, STEPS),
+            };
+            let goal = free + steps * step;
+            turns.push(Turn { member, goal, stage, idle: 0, gave_way: 0 });
+            let what = if stage.is_ordered() { Order::Reach(goal) } else { Order::Hold };
+            told.tell(member, what, order);
         }
         for member in (0..members.len()).filter(|&member| !has_turn(turns, member)) {
             told.tell(member, Order::Hold, order);
@@ -114,7 +164,7 @@ impl Collect for Rotate {
     }
 
     fn pause(&self) -> Duration {
-        let soon = self.turns.iter().any(|turn| self.yields || !turn.told);
+        let soon = self.turns.iter().any(|turn| self.yields || !turn.stage.is_ordered());
         Duration::from_micros(if soon { 100 } else { 500 })
     }
 

@@ -133,8 +133,8 @@ pub enum Request {
         /// not given, no matter when if 0.
         #[serde(default)]
         within: Option<u64>,
-        /// How many percent of what users' requests take in calm they may take while it goes faster than
-        /// the minimum beside them; unchanged if not given, and at 0 it does not.
+        /// While it goes faster than the minimum beside users, their requests may take so many percent
+        /// of what they take in calm. Unchanged if not given; 0 keeps to the minimum.
         #[serde(default)]
         slowdown: Option<u32>,
     },

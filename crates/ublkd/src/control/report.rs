@@ -245,8 +245,8 @@ pub struct PaceReport {
     /// Within how many seconds each pass is to end, if that is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
-    /// How many percent of what users' requests take in calm they may take while it goes faster than the
-    /// minimum beside them; none if it does not.
+    /// While it goes faster than the minimum beside users, their requests may take so many percent of what
+    /// they take in calm. None if it keeps to the minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown_percent: Option<u32>,
 }

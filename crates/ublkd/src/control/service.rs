@@ -167,18 +167,18 @@ impl Service {
                     let message = "the minimum would be greater than the maximum";
                     return Err(Refusal::new("bad-request", message).hint("give both"));
                 }
+                let slowdown = slowdown.map(|percent| (percent, Slowdown::percent(percent)));
+                if slowdown.is_some_and(|(percent, limit)| percent > 0 && limit.is_none()) {
+                    let message = "users' requests can't be held to what they take in calm";
+                    let hint = "give more than 100 percent, or 0 to keep to the minimum";
+                    return Err(Refusal::new("bad-request", message).hint(hint));
+                }
                 if let Some(seconds) = within {
                     let within = (seconds > 0).then(|| Duration::from_secs(seconds));
                     self.command_all(Command::EndWithin(within)).await?;
                 }
-                if let Some(percent) = slowdown {
-                    let slowdown = Slowdown::percent(percent);
-                    if percent > 0 && slowdown.is_none() {
-                        let message =
-                            "users' requests can't be held to less than they take in calm";
-                        return Err(Refusal::new("bad-request", message).hint("give more than 1"));
-                    }
-                    self.command_all(Command::LimitSlowdown(slowdown)).await?;
+                if let Some((_, limit)) = slowdown {
+                    self.command_all(Command::LimitSlowdown(limit)).await?;
                 }
                 self.command_all(Command::SetPace(pace)).await
             }

@@ -144,7 +144,7 @@ impl Engine {
             None => {
                 self.array.counters.requests += 1;
                 if let Some((request, took)) = ended {
-                    self.array.background.request_ended(request.op, took, || {
+                    self.array.background.request_ended((self.now, request.op, took), || {
                         self.array.membership.present().len() == self.layout.members()
                     });
                 }
