@@ -298,7 +298,7 @@ fn risk(report: &ArrayReport) -> Option<String> {
     let share = left.as_secs_f64() / YEAR.as_secs_f64() * FAIL_IN_A_YEAR / 100.0 * others as f64;
     let of = (1.0 / share.max(1e-9)).round().max(1.0) as u64;
     Some(format!(
-        "about 1 in {of} that one of the {others} members left fails before that is done, if \
+        "about 1 in {of} that one of the {others} members left fails before the rebuild is done, if \
          {FAIL_IN_A_YEAR}% of such drives fail in a year"
     ))
 }

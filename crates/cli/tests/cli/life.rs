@@ -227,6 +227,13 @@ fn a_rebuild_is_paced_paused_and_resumed() {
     let world = tank();
     world.run("start --background m0 m1 m2").done();
     world.run("rebuild limit tank --min 4K --max 64K").done();
+    assert_eq!(world.status("tank")["pace"]["slowdown_percent"], 200);
+    world.run("rebuild limit tank --slowdown 1.5").done();
+    assert_eq!(world.status("tank")["pace"]["slowdown_percent"], 150);
+    let less = world.run("rebuild limit tank --slowdown 0.5");
+    assert!(less.code == 2 && less.stderr.contains("more than 1"), "{less:?}");
+    world.run("rebuild limit tank --slowdown 0").done();
+    assert_eq!(world.status("tank")["pace"]["slowdown_percent"], serde_json::Value::Null);
     world.file("new", 40 * MIB);
     world.run("disk fail tank 0").done();
     world.run("disk replace tank 0 new").done();
