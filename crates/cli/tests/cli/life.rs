@@ -233,7 +233,7 @@ fn a_rebuild_is_paced_paused_and_resumed() {
     let less = world.run("rebuild limit tank --slowdown 0.5");
     assert!(less.code == 2 && less.stderr.contains("more than 1"), "{less:?}");
     world.run("rebuild limit tank --slowdown 0").done();
-    assert_eq!(world.status("tank")["pace"]["slowdown_percent"], serde_json::Value::Null);
+    assert_eq!(world.status("tank")["pace"]["slowdown_percent"], Value::Null);
     world.file("new", 40 * MIB);
     world.run("disk fail tank 0").done();
     world.run("disk replace tank 0 new").done();
