@@ -44,6 +44,7 @@ pub struct Array {
     config: Config,
     /// SSDs that are members or staging devices at first. One more may be a spare.
     places: usize,
+    rebuild: Option<RebuildSpec>,
     watch: Watch,
 }
 
@@ -122,7 +123,8 @@ impl Array {
             hosted: Hosted::new(machine, steering, drives, members, config.tags),
             config,
             places: spec.places(),
-            watch: Watch::new(spec.rebuild),
+            rebuild: spec.rebuild,
+            watch: Watch::new(spec.rebuild.is_some_and(|rebuild| rebuild.goes_on)),
         };
         array.hosted.tell(now, Input::Tick, &mut array.watch, told);
         for _ in 0..START_STEPS_MAX {
@@ -208,7 +210,8 @@ impl System for Array {
 
     fn begin(&mut self, now: Instant, told: &mut Told) {
         self.hosted.begin();
-        if let Some(rebuild) = self.watch.begin(now) {
+        if let Some(rebuild) = self.rebuild {
+            self.watch.failed(now);
             self.fail(now, rebuild, told);
         }
     }

@@ -128,7 +128,7 @@ pub(super) struct Io {
     pub(super) op: Op,
     /// It is durable when it has ended.
     pub(super) fua: bool,
-    /// The first block of 4 KiB.
+    /// The first block, of 4 KiB unless the drive's are others.
     pub(super) at: u64,
     pub(super) blocks: u32,
 }
@@ -152,6 +152,8 @@ struct Pending {
 pub(super) struct Drive {
     ssd: Ssd,
     number: usize,
+    /// The bytes of a block of an I/O.
+    block: u64,
     /// By tag.
     pending: Vec<Pending>,
     free: Vec<u32>,
@@ -185,7 +187,13 @@ impl Devices for Fleet<'_> {
 
 impl Drive {
     pub(super) fn new(ssd: Ssd, number: usize) -> Self {
+        Self::of_blocks(ssd, number, BLOCK_BYTES as u64)
+    }
+
+    /// The same with I/Os in blocks of another size.
+    pub(super) fn of_blocks(ssd: Ssd, number: usize, block: u64) -> Self {
         let mut drive = Self {
+            block,
             volatile: ssd.profile().buffer.is_some_and(|buffer| !buffer.power_safe),
             ssd,
             number,
@@ -203,10 +211,10 @@ impl Drive {
         &self.ssd
     }
 
-    /// Blocks of 4 KiB.
+    /// Its size in blocks.
     pub(super) fn blocks(&self) -> u64 {
         let g = self.ssd.geometry();
-        u64::from(g.logical_pages) * u64::from(g.page_bytes) / BLOCK_BYTES as u64
+        u64::from(g.logical_pages) * u64::from(g.page_bytes) / self.block
     }
 
     /// When [`Drive::poll`] is to be called, in nanoseconds; never is `u64::MAX`.
@@ -282,8 +290,8 @@ impl Drive {
     /// The pages that blocks touch.
     fn pages(&self, at: u64, blocks: u32) -> (u32, u32) {
         let page = u64::from(self.ssd.geometry().page_bytes);
-        let first = at * BLOCK_BYTES as u64 / page;
-        let end = ((at + u64::from(blocks)) * BLOCK_BYTES as u64).div_ceil(page);
+        let first = at * self.block / page;
+        let end = ((at + u64::from(blocks)) * self.block).div_ceil(page);
         (first as u32, (end - first) as u32)
     }
 

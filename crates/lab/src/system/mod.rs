@@ -3,11 +3,13 @@
 mod alone;
 mod array;
 mod array_spec;
+mod bare;
 mod drive;
 mod hosted;
 mod log;
 mod log_error;
 mod log_spec;
+mod pdb;
 mod rebuild;
 
 use std::time::Duration;
@@ -25,6 +27,7 @@ pub use drive::{DriveError, DriveSpec, Use};
 pub use log::Log;
 pub use log_error::LogError;
 pub use log_spec::{Cleaner, Gc, LogSpec};
+pub use pdb::{Copies, Parity, Pdb, PdbError, PdbSpec};
 pub use rebuild::{OrderName, RebuildSpec, Rebuilt};
 
 /// A request, in blocks of 4 KiB.
