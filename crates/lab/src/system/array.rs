@@ -6,7 +6,7 @@
 use det::Instant;
 use flashsim::{Op, Ssd};
 use raidcore::engine::{self, Command, Config, Engine, Pace, Slowdown};
-use raidcore::geometry::Placement;
+use raidcore::geometry::{GeometryError, Placement, Shares};
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba};
 use raidlog::array::Input;
@@ -59,12 +59,18 @@ fn new_array(spec: &ArraySpec, member_blocks: u64) -> Result<NewArray, StartErro
         places.map(|place| DeviceUuid([place as u8 + 1; 16])).collect()
     };
     let members = usize::from(spec.members);
+    let placement = match &spec.parity_shares {
+        Some(percent) => Placement::Uneven(
+            Shares::new(percent).map_err(|e| LayoutError::from(GeometryError::from(e)))?,
+        ),
+        None => Placement::of(spec.level),
+    };
     let mut new = NewArray {
         array: ArrayId(*b"in virtual time!"),
         name: "lab".into(),
         created: 0,
         level: spec.level,
-        placement: Placement::of(spec.level),
+        placement,
         chunk,
         consistency: spec.consistency,
         devices: uuids(0..members),
