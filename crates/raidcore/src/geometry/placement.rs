@@ -131,7 +131,7 @@ impl Placement {
 
     /// How many chunks `member` has in the stripes before this one.
     #[inline]
-    pub(super) const fn chunks_before(self, at: &Rotation, _member: MemberId) -> u64 {
+    pub(super) const fn chunks_before(&self, at: &Rotation, _member: MemberId) -> u64 {
         match self {
             Self::LeftAsymmetric
             | Self::RightAsymmetric
@@ -143,37 +143,35 @@ impl Placement {
         }
     }
 
-    /// The members that hold P and Q; without Q, P's twice, and without parity the one after the last.
+    /// The member that holds P; without parity, the one after the last.
     #[inline]
-    fn parity(self, at: &Rotation) -> (u64, u64) {
+    fn p(&self, at: &Rotation) -> u64 {
         let turn = at.stripe.0 % at.members;
-        let p = match self {
+        match self {
             Self::LeftAsymmetric | Self::LeftSymmetric => at.members - 1 - turn,
             Self::RightAsymmetric | Self::RightSymmetric => turn,
             Self::ParityFirst => 0,
             Self::ParityLast => at.members - at.parities,
-            Self::Uneven(shares) => return shares.parity(at.stripe, at.parities),
-        };
-        (p, if at.parities == 2 { at.around(p + 1) } else { p })
+            Self::Uneven(shares) => shares.parity(at).0,
+        }
     }
 
     /// Whether data begins on the first member that has no parity, not on the one after parity.
     #[inline]
-    const fn goes_around(self) -> bool {
-        matches!(self, Self::LeftAsymmetric | Self::RightAsymmetric | Self::Uneven(_))
+    const fn goes_around(&self) -> bool {
+        matches!(self, Self::LeftAsymmetric | Self::RightAsymmetric)
     }
 
     /// The member that holds `role`.
     #[inline]
-    pub(super) fn member(self, at: &Rotation, role: Role) -> MemberId {
-        let (role, (p, q)) = (u64::from(role.0), self.parity(at));
+    pub(super) fn member(&self, at: &Rotation, role: Role) -> MemberId {
+        if let Self::Uneven(shares) = self {
+            return shares.member(at, role);
+        }
+        let (role, p) = (u64::from(role.0), self.p(at));
         let data = at.members - at.parities;
-        let member = if role > data {
-            q
-        } else if self.goes_around() && role < data {
-            let (first, second) = (p.min(q), p.max(q));
-            let member = role + u64::from(role >= first);
-            member + u64::from(second > first && member >= second)
+        let member = if self.goes_around() && role < data {
+            role + u64::from(role >= p)
         } else {
             // Starting at P, parity comes first, then data.
             at.around(p + at.around(role + at.parities))
@@ -183,13 +181,14 @@ impl Placement {
 
     /// What `member` holds, if it has a part in the stripe.
     #[inline]
-    pub(super) fn role(self, at: &Rotation, member: MemberId) -> Option<Role> {
-        let (member, (p, q)) = (u64::from(member.0), self.parity(at));
+    pub(super) fn role(&self, at: &Rotation, member: MemberId) -> Option<Role> {
+        if let Self::Uneven(shares) = self {
+            return Some(shares.role(at, member));
+        }
+        let (member, p) = (u64::from(member.0), self.p(at));
         let data = at.members - at.parities;
-        let role = if member == q && q != p {
-            data + 1
-        } else if self.goes_around() && member != p {
-            member - u64::from(member > p) - u64::from(member > q && q != p)
+        let role = if self.goes_around() && member != p {
+            member - u64::from(member > p)
         } else {
             at.around(at.around(member + at.members - p) + data)
         };

@@ -7,8 +7,9 @@
 //! With P and Q, members are arcs of a circle, each as long as its share of both. P is on the member at some point
 //! and Q on the one opposite. As no arc is longer than half of the circle, they differ.
 
-use crate::geometry::Level;
-use crate::units::{MEMBERS_MAX, Stripe};
+use super::placement::Rotation;
+use super::{Level, Role};
+use crate::units::{MEMBERS_MAX, MemberId};
 
 /// The stripes in which each member has exactly its share of parity.
 const CYCLE: u64 = 100;
@@ -90,9 +91,36 @@ impl Shares {
         2 * CYCLE - 1
     }
 
+    /// The member that holds `role`. Data is on the members without parity, in order.
+    #[cold]
+    pub(super) fn member(&self, at: &Rotation, role: Role) -> MemberId {
+        let (role, (p, q)) = (u64::from(role.0), self.parity(at));
+        let member = match role.checked_sub(at.members - at.parities) {
+            None => {
+                let member = role + u64::from(role >= p.min(q));
+                member + u64::from(p != q && member >= p.max(q))
+            }
+            Some(0) => p,
+            Some(_) => q,
+        };
+        MemberId(member as u8)
+    }
+
+    /// What `member` holds.
+    #[cold]
+    pub(super) fn role(&self, at: &Rotation, member: MemberId) -> Role {
+        let (member, (p, q)) = (u64::from(member.0), self.parity(at));
+        let data = at.members - at.parities;
+        let role = match member {
+            _ if member == p => data,
+            _ if member == q => data + 1,
+            _ => member - u64::from(member > p) - u64::from(p != q && member > q),
+        };
+        Role(role as u8)
+    }
+
     /// The members of a stripe's P and Q; of P twice if there is no Q.
-    #[inline]
-    pub(super) fn parity(&self, stripe: Stripe, parities: u64) -> (u64, u64) {
+    pub(super) fn parity(&self, &Rotation { stripe, parities, .. }: &Rotation) -> (u64, u64) {
         let (cycle, turn) = (stripe.0 / CYCLE, stripe.0 % CYCLE);
         let hash = mixed(cycle);
         let stride = STRIDES[(hash % STRIDES.len() as u64) as usize];
@@ -102,7 +130,6 @@ impl Shares {
     }
 
     /// The member at a point of the circle, which has so many cycles' length.
-    #[inline]
     fn at(&self, cycles: u64, point: u64) -> u64 {
         let mut end = 0;
         let holds = |percent: &u8| {
@@ -115,7 +142,6 @@ impl Shares {
 
 /// A number that shows nothing of the one that it is of (the finalizer of SplitMix64: Steele, Lea and Flood, "Fast
 /// splittable pseudorandom number generators", OOPSLA 2014).
-#[inline]
 const fn mixed(number: u64) -> u64 {
     let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
