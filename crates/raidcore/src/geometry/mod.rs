@@ -8,13 +8,14 @@
 
 mod layout;
 mod placement;
+mod rotation;
 mod shares;
 
 pub use layout::Layout;
 pub use placement::Placement;
 pub use shares::{Shares, SharesError};
 
-use placement::Rotation;
+use rotation::Rotation;
 
 use crate::units::{Element, Lba, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
 

@@ -10,9 +10,10 @@
 //! in the order of the array. That excludes md's asymmetric ones, and those whose names end in
 //! `-6`.
 
+use super::rotation::Rotation;
 use super::shares::Shares;
 use super::{Level, Role};
-use crate::units::{MemberId, Stripe};
+use crate::units::MemberId;
 
 /// Where the chunks of a stripe lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,20 +194,5 @@ impl Placement {
             at.around(at.around(member + at.members - p) + data)
         };
         Some(Role(role as u8))
-    }
-}
-
-/// How far a placement has rotated in a stripe.
-pub(super) struct Rotation {
-    pub(super) members: u64,
-    pub(super) parities: u64,
-    pub(super) stripe: Stripe,
-}
-
-impl Rotation {
-    /// After the last member comes the first.
-    #[inline]
-    const fn around(&self, member: u64) -> u64 {
-        if member < self.members { member } else { member - self.members }
     }
 }

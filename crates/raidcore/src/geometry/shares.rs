@@ -7,7 +7,7 @@
 //! With P and Q, members are arcs of a circle, each as long as its share of both. P is on the member at some point
 //! and Q on the one opposite. As no arc is longer than half of the circle, they differ.
 
-use super::placement::Rotation;
+use super::rotation::Rotation;
 use super::{Level, Role};
 use crate::units::{MEMBERS_MAX, MemberId};
 

@@ -28,11 +28,14 @@ fn any_consistency() -> impl Strategy<Value = Consistency> {
     prop_oneof![Just(Consistency::Resync), Just(Consistency::Bitmap), Just(Consistency::Journal)]
 }
 
-/// Shares of so many members, at least four, with nothing for the last.
-fn shares(members: usize) -> Shares {
+/// One of a level's placements, for so many members, at least four.
+fn any_placement(level: Level, members: usize, which: u64) -> Placement {
     let mut percent = vec![0; members];
     percent[..3].copy_from_slice(&[50, 30, 20]);
-    Shares::new(&percent).expect("they are all")
+    let uneven = Placement::Uneven(Shares::new(&percent).expect("they are all"));
+    let all = Placement::all().chain([uneven]);
+    let fitting: Vec<_> = all.filter(|placement| placement.fits(level)).collect();
+    fitting[which as usize % fitting.len()]
 }
 
 fn any_state(number: u8, watermark: u64) -> SlotState {
@@ -66,15 +69,12 @@ prop_compose! {
         let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
         let devices = if staging_blocks > 0 { devices.min(32 - members) } else { 0 };
-        let uneven = Placement::Uneven(shares(members));
-        let all = Placement::all().chain([uneven]);
-        let fitting: Vec<_> = all.filter(|placement| placement.fits(level)).collect();
         let new = NewArray {
             array: ArrayId(array),
             name,
             created: numbers.0,
             level,
-            placement: fitting[numbers.0 as usize % fitting.len()],
+            placement: any_placement(level, members, numbers.0),
             chunk: 1 << chunk,
             consistency,
             devices: (0..members).map(of_slot).collect(),
