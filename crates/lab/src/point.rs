@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::run::RunSpec;
-use crate::system::{ArraySpec, DriveSpec, LogSpec, PdbSpec};
+use crate::system::{ArraySpec, CachedSpec, DriveSpec, LogSpec, PdbSpec};
 use crate::workload::Workload;
 
 /// One thing to measure.
@@ -20,6 +20,9 @@ pub struct Point {
     /// The array of the paper on popular data backup, instead of an array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pdb: Option<PdbSpec>,
+    /// The array with a write cache in memory, instead of an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<CachedSpec>,
     /// Its SSDs.
     pub ssd: DriveSpec,
     /// The workload as it was written: a [`Workload`].

@@ -13,8 +13,8 @@ use crate::experiment::Point;
 use crate::measure::Figures;
 use crate::run::run;
 use crate::system::{
-    Alone, Array, DriveError, Log, LogError, LogSpec, Pdb, PdbError, PdbSpec, StartError, System,
-    Told,
+    Alone, Array, CacheError, Cached, CachedSpec, DriveError, Log, LogError, LogSpec, Pdb,
+    PdbError, PdbSpec, StartError, System, Told,
 };
 use crate::workload::WorkloadError;
 
@@ -33,6 +33,9 @@ pub enum ShardError {
     /// There is no such array of the paper on popular data backup.
     #[error(transparent)]
     Pdb(#[from] PdbError),
+    /// There is no such array with a cache.
+    #[error(transparent)]
+    Cached(#[from] CacheError),
     /// The point's workload is invalid.
     #[error("{0}")]
     NoWorkload(String),
@@ -57,6 +60,9 @@ pub fn run_shard(
     }
     if let Some(pdb) = &point.pdb {
         return run_pdb(point, pdb, seed, base, count);
+    }
+    if let Some(cached) = &point.cached {
+        return run_cached(point, cached, seed, base, count);
     }
     let profile = point.ssd.profile(base)?;
     let mut seeds = Prng::new(seed);
@@ -117,6 +123,22 @@ fn run_pdb(
     let ssds = ssds.map(|(profile, used)| Ssd::new(profile, used, seeds.next_u64()));
     let ssds: Vec<_> = ssds.collect::<Result<_, _>>().map_err(DriveError::from)?;
     let mut array = Pdb::new(spec, ssds, point.run.queue_depth)?;
+    let begun = (Instant::ORIGIN, Told::default());
+    measure(&mut array, begun, point, requests(seed), base, count)
+}
+
+fn run_cached(
+    point: &Point,
+    spec: &CachedSpec,
+    seed: u64,
+    base: &Path,
+    count: &AtomicU64,
+) -> Result<Figures, ShardError> {
+    let profile = point.ssd.profile(base)?;
+    let (used, mut seeds) = (point.ssd.precondition(), Prng::new(seed));
+    let ssds = (0..spec.members).map(|_| Ssd::new(&profile, used, seeds.next_u64()));
+    let ssds: Vec<_> = ssds.collect::<Result<_, _>>().map_err(DriveError::from)?;
+    let mut array = Cached::new(spec, ssds, point.run.queue_depth)?;
     let begun = (Instant::ORIGIN, Told::default());
     measure(&mut array, begun, point, requests(seed), base, count)
 }

@@ -21,7 +21,7 @@ pub(crate) use crate::point::label;
 pub use crate::point::{Labelled, Point};
 use crate::results::Record;
 use crate::run::RunSpec;
-use crate::system::{ArraySpec, DriveSpec, LogSpec, Pdb, PdbSpec};
+use crate::system::{ArraySpec, CachedSpec, DriveSpec, LogSpec, Pdb, PdbSpec};
 use crate::workload::Workload;
 
 pub use calibrate::Calibration;
@@ -61,6 +61,8 @@ struct File {
     _log: Option<LogSpec>,
     #[serde(rename = "pdb")]
     _pdb: Option<PdbSpec>,
+    #[serde(rename = "cached")]
+    _cached: Option<CachedSpec>,
     #[serde(rename = "ssd")]
     _ssd: DriveSpec,
     #[serde(rename = "workload")]
@@ -101,7 +103,9 @@ impl Experiment {
         };
         let file: File = toml::from_str(text).map_err(syntax)?;
         let mut table: Table = toml::from_str(text).map_err(syntax)?;
-        table.retain(|key, _| matches!(key, "array" | "log" | "pdb" | "ssd" | "workload" | "run"));
+        table.retain(|key, _| {
+            matches!(key, "array" | "log" | "pdb" | "cached" | "ssd" | "workload" | "run")
+        });
         let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let wrong = |line: usize, what: &str, message: String| ExperimentError::Point {
             path: path.to_path_buf(),
@@ -159,12 +163,16 @@ impl Experiment {
                     .to_owned(),
                 message,
             };
-            let Point { array, log, pdb, ssd, run, .. } = &labelled.point;
-            let systems =
-                [("array", array.is_some()), ("log", log.is_some()), ("pdb", pdb.is_some())];
+            let Point { array, log, pdb, cached, ssd, run, .. } = &labelled.point;
+            let systems = [
+                ("array", array.is_some()),
+                ("log", log.is_some()),
+                ("pdb", pdb.is_some()),
+                ("cached", cached.is_some()),
+            ];
             let mut systems = systems.iter().filter(|(_, is_there)| *is_there);
             if let (Some((first, _)), Some((second, _))) = (systems.next(), systems.next()) {
-                let message = format!("there is an [{first}], too: a point has one of them");
+                let message = format!("there is a table [{first}], too: a point has one of them");
                 return Err(impossible(second, message));
             }
             log.as_ref()
@@ -172,6 +180,10 @@ impl Experiment {
                 .map_err(|e| impossible("log.members", e.to_string()))?;
             let profile = ssd.profile(&self.base);
             let profile = profile.map_err(|e| impossible(&e.key(ssd), e.to_string()))?;
+            cached
+                .as_ref()
+                .map_or(Ok(()), CachedSpec::check)
+                .map_err(|e| impossible("cached", e.to_string()))?;
             if let Some(pdb) = pdb {
                 let split = pdb.check().and(Pdb::parity_blocks(pdb, profile.geometry.blocks));
                 let split = split.map_err(|e| impossible("pdb", e.to_string()))?;

@@ -11,7 +11,7 @@ use super::timeline::Timeline;
 use super::{Collecting, Meter};
 use crate::plan::{groups, longest_wait, victim_utilisation};
 use crate::run::RunEnd;
-use crate::system::{Logged, Rebuilt, Steered, System};
+use crate::system::{Destaged, Logged, Rebuilt, Steered, System};
 
 /// The figures of a run. Shares are parts of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,6 +91,9 @@ pub struct Figures {
     /// The figures of its log, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogFigures>,
+    /// The figures of its cache in memory, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheFigures>,
     /// The drives, in order.
     pub drives: Vec<DriveFigures>,
     /// The run over time.
@@ -135,6 +138,34 @@ pub struct LogFigures {
     pub sides: [Latency; 3],
 }
 
+/// The figures of a write cache in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheFigures {
+    /// The share of blocks that were written that were in it.
+    pub write_hits: f64,
+    /// The share of blocks that were read that were in it.
+    pub read_hits: f64,
+    /// How many blocks were destaged together.
+    pub group_blocks: f64,
+    /// The share of these groups that were whole stripes, or strips if each SSD is by itself.
+    pub full_groups: f64,
+    /// The share of writes, by stripe, that had to wait for room.
+    pub waited: f64,
+}
+
+impl CacheFigures {
+    fn of(destaged: &Destaged) -> Self {
+        let of = |part_of: u64, all: u64| part(part_of as f64, all as f64);
+        Self {
+            write_hits: of(destaged.write_hits, destaged.written),
+            read_hits: of(destaged.read_hits, destaged.read),
+            group_blocks: of(destaged.blocks, destaged.groups),
+            full_groups: of(destaged.full, destaged.groups),
+            waited: of(destaged.waited, destaged.writes),
+        }
+    }
+}
+
 /// The figures of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriveFigures {
@@ -177,6 +208,7 @@ pub(super) struct Drives {
     ios: (u64, u64),
     steered: Steered,
     logged: Option<Logged>,
+    destaged: Option<Destaged>,
     rebuilt: Rebuilt,
 }
 
@@ -192,6 +224,7 @@ impl Drives {
             ios: system.drive_ios(),
             steered: system.steered(),
             logged: system.logged(),
+            destaged: system.destaged(),
             rebuilt: system.rebuilt(),
         }
     }
@@ -258,6 +291,7 @@ impl Meter {
             total_waf: part(to_flash, written),
             read_amplification: part(self.drives.bytes(|stats| stats.pages_read), read),
             log: self.drives.logged.map(|logged| self.log_figures(&logged)),
+            cache: self.drives.destaged.map(|destaged| CacheFigures::of(&destaged)),
             drives: self.drives.drives.iter().map(|drive| figures(drive, time)).collect(),
             timeline: self.timeline.timeline(),
             reads,

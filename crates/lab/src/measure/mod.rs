@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use det::Instant;
 
-pub use figures::{DriveFigures, Figures, LogFigures};
+pub use figures::{CacheFigures, DriveFigures, Figures, LogFigures};
 pub use latency::{Latency, LatencyError, QUANTILES};
 pub use timeline::Timeline;
 

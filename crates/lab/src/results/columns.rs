@@ -1,6 +1,6 @@
 //! The columns of a table of results.
 
-use crate::measure::{DriveFigures, Figures, Latency, LogFigures, QUANTILES};
+use crate::measure::{CacheFigures, DriveFigures, Figures, Latency, LogFigures, QUANTILES};
 
 /// What a figure is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +102,12 @@ pub const COLUMNS: &[Column] = &[
     column("GC avoided", Unit::Share, |f| f.gc_avoided),
     column("GC any", Unit::Share, |f| f.gc_any),
     column("GC overlap", Unit::Share, |f| f.gc_overlap),
+    column("GC overlap if any", Unit::Share, |f| f.gc_overlap / f.gc_any.max(f64::MIN_POSITIVE)),
+    column("write hits", Unit::Share, |f| cache(f, |cache| cache.write_hits)),
+    column("read hits", Unit::Share, |f| cache(f, |cache| cache.read_hits)),
+    column("group blocks", Unit::Factor, |f| cache(f, |cache| cache.group_blocks)),
+    column("full groups", Unit::Share, |f| cache(f, |cache| cache.full_groups)),
+    column("cache full", Unit::Share, |f| cache(f, |cache| cache.waited)),
     column("rebuild", Unit::Seconds, |f| f.rebuild_seconds.unwrap_or(0.0)),
     column("mostly rebuilt", Unit::Seconds, |f| f.mostly_rebuilt_seconds.unwrap_or(0.0)),
     column("throughput CV", Unit::Factor, |f| f.throughput_variation),
@@ -153,6 +159,11 @@ fn quantile(latency: &Latency, name: &str) -> f64 {
 /// A figure of the log; zero if there is none.
 fn log(f: &Figures, value: impl Fn(&LogFigures) -> f64) -> f64 {
     f.log.as_ref().map_or(0.0, value)
+}
+
+/// A figure of the cache in memory; zero if there is none.
+fn cache(f: &Figures, value: impl Fn(&CacheFigures) -> f64) -> f64 {
+    f.cache.as_ref().map_or(0.0, value)
 }
 
 /// The share of reads that went to one side of a log array.

@@ -1,29 +1,37 @@
 //! Drives without an engine: what arrays are made of that papers describe and the engine does not have.
 //!
-//! Such an array says itself what each I/O on a drive is for: a [`Bare`] keeps it, and gives it back with the
-//! I/O's end.
+//! Such an array begins I/Os together, as a job, and says what comes when all of them have ended.
 
 use det::Instant;
 use flashsim::{Op, Ssd};
 
 use super::Told;
 use super::drive::{Drive, Io, IoEnd};
+use super::stripes::Run;
 
-/// See the [module](self). `T` is what an I/O is for.
+/// See the [module](self). `T` is what comes after a job.
 pub(super) struct Bare<T> {
     drives: Vec<Drive>,
-    /// By I/O.
-    purposes: Vec<Option<T>>,
+    /// By number, which the job's I/Os have.
+    jobs: Vec<Option<Job<T>>>,
     free: Vec<usize>,
     ios: (u64, u64),
     ends: Vec<IoEnd>,
 }
 
-/// The end of an I/O on a drive.
+struct Job<T> {
+    /// I/Os that have not ended.
+    left: u32,
+    delayed_by_gc: bool,
+    then: T,
+}
+
+/// A job has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done<T> {
-    /// What the I/O was for.
-    pub(super) purpose: T,
+    /// What comes now.
+    pub(super) then: T,
+    /// Whether an I/O had to wait for garbage collection.
     pub(super) delayed_by_gc: bool,
 }
 
@@ -33,29 +41,38 @@ impl<T> Bare<T> {
         let drive = |(number, ssd)| Drive::of_blocks(ssd, number, block);
         Self {
             drives: (0..).zip(ssds).map(drive).collect(),
-            purposes: Vec::new(),
+            jobs: Vec::new(),
             free: Vec::new(),
             ios: (0, 0),
             ends: Vec::new(),
         }
     }
 
-    /// Begins an I/O on `blocks` blocks from block `at` on, within the drive.
+    /// Begins I/Os, at least one, and returns the job's number.
     pub(super) fn begin(
         &mut self,
         now: Instant,
-        (drive, op): (usize, Op),
-        (at, blocks): (u64, u32),
-        purpose: T,
+        op: Op,
+        runs: impl ExactSizeIterator<Item = Run>,
+        then: T,
         told: &mut Told,
-    ) {
-        let id = self.free.pop().unwrap_or(self.purposes.len());
-        if id == self.purposes.len() {
-            self.purposes.push(None);
+    ) -> usize {
+        let number = self.free.pop().unwrap_or(self.jobs.len());
+        if number == self.jobs.len() {
+            self.jobs.push(None);
         }
-        self.purposes[id] = Some(purpose);
-        let io = Io { id: id as u64, op, fua: false, at, blocks };
-        self.drives[drive].begin(now, io, &mut told.gc);
+        let left = runs.len() as u32;
+        self.jobs[number] = Some(Job { left, delayed_by_gc: false, then });
+        for Run { drive, at, blocks } in runs {
+            let io = Io { id: number as u64, op, fua: false, at, blocks };
+            self.drives[drive].begin(now, io, &mut told.gc);
+        }
+        number
+    }
+
+    /// What comes after a job that has not ended.
+    pub(super) fn then(&mut self, job: usize) -> Option<&mut T> {
+        self.jobs[job].as_mut().map(|job| &mut job.then)
     }
 
     /// When [`Bare::poll`] is to be called next.
@@ -64,7 +81,7 @@ impl<T> Bare<T> {
         Some(Instant(next)).filter(|&next| next < Instant(u64::MAX))
     }
 
-    /// Lets everything happen up to `now`, and returns the I/Os that have ended.
+    /// Lets everything happen up to `now`, and returns the jobs that have ended.
     pub(super) fn poll(&mut self, now: Instant, told: &mut Told) -> Vec<Done<T>> {
         let mut done = Vec::new();
         for drive in &mut self.drives {
@@ -75,9 +92,17 @@ impl<T> Bare<T> {
             for IoEnd { id, delayed_by_gc } in self.ends.drain(..) {
                 self.ios.0 += 1;
                 self.ios.1 += u64::from(delayed_by_gc);
-                let Some(purpose) = self.purposes[id as usize].take() else { continue };
-                self.free.push(id as usize);
-                done.push(Done { purpose, delayed_by_gc });
+                let number = id as usize;
+                let Some(job) = &mut self.jobs[number] else { continue };
+                job.left -= 1;
+                job.delayed_by_gc |= delayed_by_gc;
+                if job.left == 0 {
+                    let ended = self.jobs[number].take();
+                    done.extend(
+                        ended.map(|Job { then, delayed_by_gc, .. }| Done { then, delayed_by_gc }),
+                    );
+                    self.free.push(number);
+                }
             }
         }
         done

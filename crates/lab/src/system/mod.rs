@@ -4,6 +4,7 @@ mod alone;
 mod array;
 mod array_spec;
 mod bare;
+mod cached;
 mod drive;
 mod hosted;
 mod log;
@@ -11,6 +12,7 @@ mod log_error;
 mod log_spec;
 mod pdb;
 mod rebuild;
+mod stripes;
 
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ use crate::workload::Kind;
 pub use alone::Alone;
 pub use array::{Array, StartError};
 pub use array_spec::{ArraySpec, SchemeName};
+pub use cached::{CacheError, CachePolicy, Cached, CachedLevel, CachedSpec, Destaged};
 pub use drive::{DriveError, DriveSpec, Use};
 pub use log::Log;
 pub use log_error::LogError;
@@ -200,6 +203,11 @@ pub trait System {
 
     /// What was done about busy drives since the statistics were reset.
     fn steered(&self) -> Steered;
+
+    /// What its cache did since the statistics were reset, if it has one in memory.
+    fn destaged(&self) -> Option<Destaged> {
+        None
+    }
 
     /// What its log did since the statistics were reset, if it has one.
     fn logged(&self) -> Option<Logged> {

@@ -1,5 +1,6 @@
 //! The laboratory, from an experiment's file to its results.
 
+mod cached;
 mod calibration;
 mod examples;
 mod expectations;

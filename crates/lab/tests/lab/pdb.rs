@@ -284,7 +284,7 @@ fn the_impossible_is_refused() {
     tables("layout = 'spd-raid4'\ndata = 4\nparity = 3", &["ssd.blocks is 64", "multiple"]);
     tables(
         "layout = 'raid4'\ndata = 4\n[array]\nlevel = 'raid5'\nmembers = 3",
-        &["an [array], too"],
+        &["a table [array], too"],
     );
 }
 

@@ -4,7 +4,6 @@
 //! write, where the engine forgets a copy instead and never believes one after a crash. A request here takes no
 //! lock: what is measured are the I/Os of each strategy, not its data.
 
-mod layout;
 mod popular;
 mod recovery;
 mod spec;
@@ -18,10 +17,10 @@ use raidcore::units::BLOCK_BYTES;
 
 use super::bare::{Bare, Done};
 use super::rebuild::{Rebuilt, Watch};
+use super::stripes::{Layout, Run, merged};
 use super::{Ended, Request, Steered, System, Told};
 use crate::units::Bytes;
 use crate::workload::Kind;
-use layout::{Layout, Run, merged};
 use popular::{Popularity, Zone};
 use recovery::{Recovery, State};
 pub use spec::{Copies, Parity, PdbError, PdbSpec};
@@ -32,9 +31,7 @@ pub struct Pdb {
     /// The bytes of a block here: a page, as in the paper, if that is smaller than users' blocks.
     block: u64,
     layout: Layout,
-    bare: Bare<usize>,
-    jobs: Vec<Option<Job>>,
-    free: Vec<usize>,
+    bare: Bare<Then>,
     /// By tag.
     users: Vec<User>,
     popularity: Popularity,
@@ -58,14 +55,7 @@ struct User {
     from_copies: bool,
 }
 
-/// I/Os, and what comes when all of them have ended.
-#[derive(Debug)]
-struct Job {
-    left: u32,
-    delayed_by_gc: bool,
-    then: Then,
-}
-
+/// What comes after a job.
 #[derive(Debug)]
 enum Then {
     /// A part of a user's request has ended; these blocks of the failed SSD are on the replacement.
@@ -125,14 +115,12 @@ impl Pdb {
             }
         };
         let stripes = parity.min((data - zone) / chunk);
-        let layout = Layout::new(spec.layout, spec.data, spec.parities(), chunk, stripes);
+        let layout = Layout::new(spec.layout.place(), spec.data, spec.parities(), chunk, stripes);
         let slots = (zone / region) as usize;
         Ok(Self {
             block,
             layout,
             bare,
-            jobs: Vec::new(),
-            free: Vec::new(),
             users: vec![User::default(); depth.into()],
             popularity: Popularity::new(spec.counted as usize),
             zones: (0..spec.data).map(|_| Zone::new(data - zone, region, slots)).collect(),
@@ -149,30 +137,35 @@ impl Pdb {
         BLOCK_BYTES as u64 / self.block
     }
 
-    /// Begins I/Os of one kind and a job that waits for them; returns its number. Without any it goes on at once.
-    fn job(&mut self, now: Instant, op: Op, runs: &[Run], then: Then, told: &mut Told) -> usize {
-        let job = Job { left: runs.len() as u32, delayed_by_gc: false, then };
-        let number = self.free.pop().unwrap_or(self.jobs.len());
-        if number == self.jobs.len() {
-            self.jobs.push(None);
-        }
-        self.jobs[number] = Some(job);
-        let replacement = self.spec.members();
-        for run in runs {
-            let is_failed = self.recovery.is_some() && run.drive == usize::from(self.spec.failed);
-            let drive = if is_failed { replacement } else { run.drive };
-            self.bare.begin(now, (drive, op), (run.at, run.blocks), number, told);
-        }
+    /// Begins I/Os of one kind, and returns the job's number; without any it has ended at once.
+    fn job(
+        &mut self,
+        now: Instant,
+        op: Op,
+        runs: &[Run],
+        then: Then,
+        told: &mut Told,
+    ) -> Option<usize> {
         if runs.is_empty() {
-            self.next_step(now, number, told);
+            self.next_step(now, Done { then, delayed_by_gc: false }, told);
+            return None;
         }
-        number
+        let replacement = self.spec.members();
+        let failed = self.recovery.as_ref().map(|_| usize::from(self.spec.failed));
+        let placed = |run: &Run| {
+            let drive = if failed == Some(run.drive) { replacement } else { run.drive };
+            Run { drive, ..*run }
+        };
+        Some(self.bare.begin(now, op, runs.iter().map(placed), then, told))
     }
 
     /// A job's I/Os have all ended.
-    fn next_step(&mut self, now: Instant, number: usize, told: &mut Told) {
-        let Some(Job { delayed_by_gc, then, .. }) = self.jobs[number].take() else { return };
-        self.free.push(number);
+    fn next_step(
+        &mut self,
+        now: Instant,
+        Done { then, delayed_by_gc }: Done<Then>,
+        told: &mut Told,
+    ) {
         match then {
             Then::Answer { tag, whole } => {
                 self.users[usize::from(tag)].delayed_by_gc |= delayed_by_gc;
@@ -276,7 +269,7 @@ impl Pdb {
         }
         let then = Then::Known { blocks: blocks.clone(), waiting, in_order };
         let job = self.job(now, Op::Read, &merged(runs), then, told);
-        self.rebuilding.extend(blocks.into_iter().map(|block| (block, job)));
+        self.rebuilding.extend(blocks.into_iter().zip(job.into_iter().cycle()));
     }
 
     /// Rebuilds the next unit in order.
@@ -352,13 +345,8 @@ impl System for Pdb {
     }
 
     fn poll(&mut self, now: Instant, told: &mut Told) {
-        for Done { purpose, delayed_by_gc } in self.bare.poll(now, told) {
-            let Some(job) = self.jobs[purpose].as_mut() else { continue };
-            job.delayed_by_gc |= delayed_by_gc;
-            job.left -= 1;
-            if job.left == 0 {
-                self.next_step(now, purpose, told);
-            }
+        for done in self.bare.poll(now, told) {
+            self.next_step(now, done, told);
         }
     }
 

@@ -3,6 +3,7 @@
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
+use crate::system::stripes;
 use crate::units::Bytes;
 
 /// `[pdb]`: an array by "PDB: A Reliability-Driven Data Reconstruction Strategy Based on Popular Data Backup for
@@ -74,6 +75,16 @@ pub enum Parity {
     Raid5,
     /// On several smaller SSDs of its own, in turn.
     SpdRaid4,
+}
+
+impl Parity {
+    pub(super) fn place(self) -> stripes::Parity {
+        match self {
+            Self::Raid4 => stripes::Parity::Last,
+            Self::Raid5 => stripes::Parity::Rotating,
+            Self::SpdRaid4 => stripes::Parity::Split,
+        }
+    }
 }
 
 /// What is copied of a popular region.

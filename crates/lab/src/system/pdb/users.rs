@@ -3,11 +3,11 @@
 use det::Instant;
 use flashsim::Op;
 
-use super::layout::{Part, Run, merged};
 use super::recovery::State;
 use super::spec::Copies;
-use super::{Job, Pdb, Then, on};
+use super::{Pdb, Then, on};
 use crate::system::Told;
+use crate::system::stripes::{Part, Run, merged};
 
 impl Pdb {
     /// Reads blocks of a drive in a row.
@@ -71,9 +71,9 @@ impl Pdb {
 
     /// A user's read needs a block that is being rebuilt.
     fn wait_for(&mut self, block: u64, tag: u16) {
-        let job = self.rebuilding.get(&block).and_then(|&job| self.jobs[job].as_mut());
+        let job = self.rebuilding.get(&block).copied();
         // One that is only being written home is known already.
-        if let Some(Job { then: Then::Known { waiting, .. }, .. }) = job {
+        if let Some(Then::Known { waiting, .. }) = job.and_then(|job| self.bare.then(job)) {
             self.users[usize::from(tag)].left += 1;
             waiting.push(tag);
         }
@@ -112,7 +112,7 @@ impl Pdb {
             && parts.iter().all(|part| part.blocks == self.layout.chunk);
         let mut old = Vec::new();
         if !is_full {
-            for run in runs.iter().chain([&parity]) {
+            for run in runs.iter().chain(&parity) {
                 for at in run.range() {
                     if self.state(run.drive, at) == State::Whole {
                         old.push(Run { at, blocks: 1, ..*run });
@@ -129,7 +129,7 @@ impl Pdb {
                 self.copies(run.drive, &copied.collect::<Vec<_>>())
             })
             .collect();
-        runs.push(parity);
+        runs.extend(parity);
         let is_failed =
             |run: &&Run| self.recovery.is_some() && run.drive == usize::from(self.spec.failed);
         let whole = runs.iter().filter(is_failed).flat_map(|run| run.range()).collect();

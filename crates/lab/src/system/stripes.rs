@@ -1,6 +1,17 @@
-//! Where chunks and their parity are: RAID4, RAID5, and SPD-RAID4, whose parity is split over smaller SSDs.
+//! Where chunks and their parity are, on drives without an engine.
 
-use super::spec::Parity;
+/// Where parity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parity {
+    /// There is none.
+    None,
+    /// On the SSD after those of data.
+    Last,
+    /// On all in turn.
+    Rotating,
+    /// On several smaller SSDs after those of data, in turn.
+    Split,
+}
 
 /// Blocks in a row on one SSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +69,7 @@ impl Layout {
     /// The blocks in use on each SSD that has data or parity.
     pub(super) fn blocks_of(&self, drive: usize) -> u64 {
         let split = (drive as u64).checked_sub(self.data);
-        let stripes = match split.filter(|_| self.parity == Parity::SpdRaid4) {
+        let stripes = match split.filter(|_| self.parity == Parity::Split) {
             Some(number) => self.stripes.saturating_sub(number).div_ceil(self.parities),
             None => self.stripes,
         };
@@ -87,40 +98,42 @@ impl Layout {
     pub(super) fn data_run(&self, part: Part) -> Run {
         let Part { stripe, chunk, first, blocks } = part;
         let drive = match self.parity {
-            Parity::Raid4 | Parity::SpdRaid4 => chunk,
-            Parity::Raid5 => (self.parity_of(stripe).0 + 1 + chunk) % (self.data + 1),
+            Parity::None | Parity::Last | Parity::Split => chunk,
+            Parity::Rotating => (self.parity_of(stripe).0 + 1 + chunk) % (self.data + 1),
         };
         Run { drive: drive as usize, at: stripe * self.chunk + first, blocks: blocks as u32 }
     }
 
-    /// Where the parity of a part of a stripe's chunks is.
-    pub(super) fn parity_run(&self, stripe: u64, first: u64, blocks: u64) -> Run {
+    /// Where the parity of a part of a stripe's chunks is, if there is any.
+    pub(super) fn parity_run(&self, stripe: u64, first: u64, blocks: u64) -> Option<Run> {
         let (drive, row) = self.parity_of(stripe);
-        Run { drive: drive as usize, at: row * self.chunk + first, blocks: blocks as u32 }
+        let run =
+            Run { drive: drive as usize, at: row * self.chunk + first, blocks: blocks as u32 };
+        (self.parity != Parity::None).then_some(run)
     }
 
     /// What a block of an SSD is computed from: one block of each other SSD of its stripe.
     pub(super) fn others(&self, drive: usize, at: u64) -> impl Iterator<Item = Run> + use<> {
         let (row, first) = (at / self.chunk, at % self.chunk);
         let stripe = match self.parity {
-            Parity::SpdRaid4 if drive as u64 >= self.data => {
+            Parity::Split if drive as u64 >= self.data => {
                 row * self.parities + drive as u64 - self.data
             }
-            Parity::Raid4 | Parity::Raid5 | Parity::SpdRaid4 => row,
+            Parity::None | Parity::Last | Parity::Rotating | Parity::Split => row,
         };
         let this = *self;
         let data = (0..self.data)
             .map(move |chunk| this.data_run(Part { stripe, chunk, first, blocks: 1 }));
-        let all = data.chain([self.parity_run(stripe, first, 1)]);
+        let all = data.chain(self.parity_run(stripe, first, 1));
         all.filter(move |run| run.drive != drive)
     }
 
     /// The SSD of a stripe's parity, and the chunk there.
     fn parity_of(&self, stripe: u64) -> (u64, u64) {
         match self.parity {
-            Parity::Raid4 => (self.data, stripe),
-            Parity::Raid5 => (self.data - stripe % (self.data + 1), stripe),
-            Parity::SpdRaid4 => (self.data + stripe % self.parities, stripe / self.parities),
+            Parity::None | Parity::Last => (self.data, stripe),
+            Parity::Rotating => (self.data - stripe % (self.data + 1), stripe),
+            Parity::Split => (self.data + stripe % self.parities, stripe / self.parities),
         }
     }
 }
@@ -146,14 +159,14 @@ mod tests {
 
     #[test]
     fn every_block_of_users_and_every_parity_has_a_place_of_its_own() {
-        for (parity, parities) in [(Parity::Raid4, 1), (Parity::Raid5, 1), (Parity::SpdRaid4, 3)] {
+        for (parity, parities) in [(Parity::Last, 1), (Parity::Rotating, 1), (Parity::Split, 3)] {
             let layout = Layout::new(parity, 4, parities, 2, 12);
             let mut places = Vec::new();
             for stripe in 0..12 {
                 for chunk in 0..4 {
                     places.push(layout.data_run(Part { stripe, chunk, first: 0, blocks: 2 }));
                 }
-                places.push(layout.parity_run(stripe, 0, 2));
+                places.extend(layout.parity_run(stripe, 0, 2));
             }
             let mut blocks: Vec<_> = places
                 .iter()
@@ -168,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_block_is_computed_from_its_stripes_other_blocks() {
-        let layout = Layout::new(Parity::SpdRaid4, 2, 2, 1, 6);
+        let layout = Layout::new(Parity::Split, 2, 2, 1, 6);
         let run = |drive, at| Run { drive, at, blocks: 1 };
         let others = |drive, at| layout.others(drive, at).collect::<Vec<_>>();
         assert_eq!(others(0, 3), [run(1, 3), run(3, 1)]);
@@ -177,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_request_is_cut_at_chunks() {
-        let layout = Layout::new(Parity::Raid4, 2, 1, 4, 8);
+        let layout = Layout::new(Parity::Last, 2, 1, 4, 8);
         let parts: Vec<_> = layout.parts(6, 8).collect();
         let part = |stripe, chunk, first, blocks| Part { stripe, chunk, first, blocks };
         assert_eq!(parts, [part(0, 1, 2, 2), part(1, 0, 0, 4), part(1, 1, 0, 2)]);
