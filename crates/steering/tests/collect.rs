@@ -54,9 +54,24 @@ fn when_one_collects_all_do_until_none_does() {
     assert_eq!(said(&mut global, &[calm(0.3), calm(0.3)]), []);
     let all = [(0, Order::Reach(0.3 + 0.05)), (1, Order::Reach(0.1))];
     assert_eq!(said(&mut global, &[calm(0.3), collecting(0.05)]), all);
-    assert_eq!(said(&mut global, &[collecting(0.05), calm(0.1)]), []);
+    assert_eq!(said(&mut global, &[collecting(0.05), calm(0.09)]), []);
     let auto = [(0, Order::Auto), (1, Order::Auto)];
-    assert_eq!(said(&mut global, &[calm(0.1), calm(0.1)]), auto);
+    assert_eq!(said(&mut global, &[calm(0.1), calm(0.09)]), auto, "no one has more to collect");
+}
+
+#[test]
+fn who_has_collected_with_the_others_is_left_alone_though_it_is_written_meanwhile() {
+    let mut global = Global::new(LIMITS);
+    said(&mut global, &[calm(0.3), collecting(0.05)]);
+    assert_eq!(said(&mut global, &[collecting(0.34), collecting(0.07)]), []);
+    assert_eq!(said(&mut global, &[collecting(0.35), collecting(0.07)]), [(0, Order::Auto)]);
+    assert_eq!(said(&mut global, &[calm(0.34), collecting(0.08)]), [], "it had its share");
+    assert_eq!(said(&mut global, &[calm(0.34), collecting(0.1)]), [(1, Order::Auto)]);
+    // One that is at it still does not make the others collect again, one that begins does.
+    assert_eq!(said(&mut global, &[calm(0.33), collecting(0.1)]), []);
+    assert_eq!(said(&mut global, &[calm(0.33), calm(0.1)]), []);
+    let again = [(0, Order::Reach(0.33 + 0.05)), (1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.33), collecting(0.05)]), again);
 }
 
 #[test]

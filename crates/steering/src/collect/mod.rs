@@ -45,6 +45,9 @@ impl Limits {
     }
 }
 
+/// Shares that differ by less are equal.
+const ROUNDING: f64 = 1e-9;
+
 /// An order to a member.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Order {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use det::Instant;
 use raidcore::units::{MemberId, Set};
 
-use super::{Collect, Flash, Limits, Order, Told};
+use super::{Collect, Flash, Limits, Order, ROUNDING, Told};
 
 /// At most as many members collect at a time as redundancy can stand in for. The one with the least
 /// space is next, and collects a little. The others hold until their turn. They begin later than
@@ -77,9 +77,6 @@ const LOOKS: u32 = 40;
 /// For how many looks a member may have I/O in hand before it is ordered to collect all the same, and for how
 /// many it may give way.
 const PATIENCE: u32 = 300;
-
-/// Shares that differ by less are equal.
-const ROUNDING: f64 = 1e-9;
 
 impl Rotate {
     /// For members with these limits, `at_most` of which may collect at a time.
