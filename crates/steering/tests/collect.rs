@@ -52,26 +52,28 @@ fn who_has_nothing_to_collect_keeps_nobody_waiting() {
 fn when_one_collects_all_do_until_none_does() {
     let mut global = Global::new(LIMITS);
     assert_eq!(said(&mut global, &[calm(0.3), calm(0.3)]), []);
-    let all = [(0, Order::Reach(0.3 + 0.05)), (1, Order::Reach(0.1))];
-    assert_eq!(said(&mut global, &[calm(0.3), collecting(0.05)]), all);
+    let all = [(0, Order::Reach(0.1 + 0.05)), (1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.1), collecting(0.05)]), all);
     assert_eq!(said(&mut global, &[collecting(0.05), calm(0.09)]), []);
     let auto = [(0, Order::Auto), (1, Order::Auto)];
     assert_eq!(said(&mut global, &[calm(0.1), calm(0.09)]), auto, "no one has more to collect");
+    let alone = [(1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.11), collecting(0.05)]), alone, "one has room enough");
 }
 
 #[test]
 fn who_has_collected_with_the_others_is_left_alone_though_it_is_written_meanwhile() {
     let mut global = Global::new(LIMITS);
-    said(&mut global, &[calm(0.3), collecting(0.05)]);
-    assert_eq!(said(&mut global, &[collecting(0.34), collecting(0.07)]), []);
-    assert_eq!(said(&mut global, &[collecting(0.35), collecting(0.07)]), [(0, Order::Auto)]);
-    assert_eq!(said(&mut global, &[calm(0.34), collecting(0.08)]), [], "it had its share");
-    assert_eq!(said(&mut global, &[calm(0.34), collecting(0.1)]), [(1, Order::Auto)]);
+    said(&mut global, &[calm(0.09), collecting(0.05)]);
+    assert_eq!(said(&mut global, &[collecting(0.13), collecting(0.07)]), []);
+    assert_eq!(said(&mut global, &[collecting(0.14), collecting(0.07)]), [(0, Order::Auto)]);
+    assert_eq!(said(&mut global, &[calm(0.08), collecting(0.08)]), [], "it had its share");
+    assert_eq!(said(&mut global, &[calm(0.08), collecting(0.1)]), [(1, Order::Auto)]);
     // One that is at it still does not make the others collect again, one that begins does.
-    assert_eq!(said(&mut global, &[calm(0.33), collecting(0.1)]), []);
-    assert_eq!(said(&mut global, &[calm(0.33), calm(0.1)]), []);
-    let again = [(0, Order::Reach(0.33 + 0.05)), (1, Order::Reach(0.1))];
-    assert_eq!(said(&mut global, &[calm(0.33), collecting(0.05)]), again);
+    assert_eq!(said(&mut global, &[calm(0.07), collecting(0.1)]), []);
+    assert_eq!(said(&mut global, &[calm(0.07), calm(0.1)]), []);
+    let again = [(0, Order::Reach(0.07 + 0.05)), (1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.07), collecting(0.05)]), again);
 }
 
 #[test]

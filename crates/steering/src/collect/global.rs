@@ -11,10 +11,12 @@ use super::{Collect, Flash, Limits, Order, ROUNDING, Told};
 /// ("Harmonia: A Globally Coordinated Garbage Collector for Arrays of Solid-State Drives", MSST
 /// 2011), a baseline of GC-Steering. The array stalls less often, but as a whole.
 ///
+/// All are those that would have to soon. A member that has more room than it leaves by itself stays
+/// out: its blocks have little garbage yet, and each time would take it further from having to.
+///
 /// A member is left alone as soon as it has reached its own goal. An order to reach one holds for
-/// ever: a member that is written would collect for each block that it loses again, until nothing
-/// is left but blocks without garbage. The next time comes when a member begins to collect by
-/// itself.
+/// ever: a member that is written would collect for each block that it loses again. The next time
+/// comes when a member begins to collect by itself.
 #[derive(Debug)]
 pub struct Global {
     limits: Limits,
@@ -49,6 +51,9 @@ impl Collect for Global {
             members.iter().zip(&self.before).any(|(now, before)| now.collecting && !before);
         if !together && begins {
             for (index, (member, goal)) in members.iter().zip(&mut self.goals).enumerate() {
+                if member.free > self.limits.stop + ROUNDING {
+                    continue;
+                }
                 let reach = self.limits.step(member);
                 *goal = Some(reach);
                 self.told.tell(index, Order::Reach(reach), order);
