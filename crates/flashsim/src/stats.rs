@@ -45,6 +45,9 @@ pub struct Stats {
     /// waits for one that was.
     #[serde(default)]
     pub erase_hits: u64,
+    /// Blocks of [`GcOrder::Once`](crate::GcOrder::Once) that were erased.
+    #[serde(default)]
+    pub forced: u64,
     /// How long operations of read commands waited for their die.
     pub read_queue: Sum,
     /// How long operations of write commands, or programs of the buffer, waited for their die.

@@ -269,6 +269,7 @@ impl Ssd {
         *quota = quota.saturating_sub(1);
         self.dies[id as usize].gc.boundary = Boundary::Block;
         let was_ordered = self.gc.orders.erased(plane);
+        self.stats.forced += u64::from(was_ordered);
         if was_ordered || *quota == 0 || !self.permitted(plane) || !self.pick_fewest(id) {
             self.unit_done(id);
         }

@@ -107,6 +107,7 @@ fn one_block_is_collected_once_if_it_is_dirty_enough_and_the_order_before_it_sta
     assert_eq!(ssd.gc_mode(), GcMode::PreEmptive);
     settle(&mut ssd);
     assert_eq!((ssd.stats().flash.erases, ssd.gc_mode()), (1, GcMode::None));
+    assert_eq!(ssd.stats().forced, 1);
     assert!(ssd.space().free_blocks <= free + 1);
     // It holds still, though it would collect by itself.
     for tag in 0..400 {
@@ -116,7 +117,7 @@ fn one_block_is_collected_once_if_it_is_dirty_enough_and_the_order_before_it_sta
     assert_eq!(ssd.stats().flash.erases, 1);
     ssd.order_gc(ssd.now(), GcOrder::Auto);
     settle(&mut ssd);
-    assert!(ssd.stats().flash.erases > 1);
+    assert!(ssd.stats().flash.erases > 1 && ssd.stats().forced == 1);
 }
 
 #[test]

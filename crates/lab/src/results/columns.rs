@@ -89,6 +89,8 @@ pub const COLUMNS: &[Column] = &[
     column("GC mean", Unit::Microseconds, gc_mean),
     column("GC max", Unit::Microseconds, |f| most(f, |drive| drive.gc_max_us)),
     brief("GC conflicts", Unit::Share, |f| f.gc_conflicts),
+    column("erase hits", Unit::Share, |f| f.erase_hits),
+    column("during erases", Unit::Share, |f| f.during_erases),
     brief("detours", Unit::Share, |f| f.detours),
     column("hedged", Unit::Share, |f| f.hedged),
     column("from copies", Unit::Share, |f| f.copy_reads),
@@ -142,6 +144,13 @@ pub const COLUMNS: &[Column] = &[
     column("erases", Unit::Count, |f| sum(f, |drive| drive.erases as f64)),
     column("most erases", Unit::Count, |f| most(f, |drive| drive.erases as f64)),
     column("age ratio", Unit::Factor, age_ratio),
+    column("erases 1", Unit::Count, |f| erases_of(f, 1)),
+    column("erases 2", Unit::Count, |f| erases_of(f, 2)),
+    column("erases 3", Unit::Count, |f| erases_of(f, 3)),
+    column("erases 4", Unit::Count, |f| erases_of(f, 4)),
+    column("erases 5", Unit::Count, |f| erases_of(f, 5)),
+    column("age error", Unit::Share, age_error),
+    column("forced", Unit::Count, |f| sum(f, |drive| drive.forced as f64)),
     column("most worn", Unit::Count, |f| most(f, |drive| f64::from(drive.most_worn))),
 ];
 
@@ -178,6 +187,22 @@ fn most(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {
 fn age_ratio(f: &Figures) -> f64 {
     let least = f.drives.iter().map(|drive| drive.mean_wear).fold(f64::INFINITY, f64::min);
     if least > 0.0 { most(f, |drive| drive.mean_wear) / least } else { 0.0 }
+}
+
+/// Erases of the drive of this number, from 1 on; zero if there is none.
+fn erases_of(f: &Figures, number: usize) -> f64 {
+    f.drives.get(number - 1).map_or(0.0, |drive| drive.erases as f64)
+}
+
+/// How far the age of the drive that is furthest from it is from Eq 1 of McEwan and Komsul, as a
+/// part. Ages are erases of the run, relative to the drive with the most parity.
+fn age_error(f: &Figures) -> f64 {
+    let oldest = f.drives.iter().find(|drive| drive.optimal_age == 1.0);
+    let oldest = oldest.map_or(0.0, |drive| drive.erases as f64);
+    let members = f.drives.iter().filter(|drive| drive.optimal_age > 0.0);
+    let error =
+        |drive: &DriveFigures| (drive.erases as f64 / oldest / drive.optimal_age - 1.0).abs();
+    if oldest > 0.0 { members.map(error).fold(0.0, f64::max) } else { 0.0 }
 }
 
 fn gc_mean(f: &Figures) -> f64 {

@@ -47,6 +47,8 @@ pub struct Ended {
     pub tag: u16,
     /// Whether it had to wait for garbage collection.
     pub delayed_by_gc: bool,
+    /// Whether something of it came to a die that was erasing.
+    pub met_erase: bool,
     /// Which side of a log array a read went to.
     pub side: Option<Side>,
 }
@@ -189,6 +191,11 @@ pub trait System {
     /// What is known of the rebuild, if there is one.
     fn rebuilt(&self) -> Rebuilt {
         Rebuilt::default()
+    }
+
+    /// The share of the parity on each member, if it is an array.
+    fn parity(&self) -> Vec<f64> {
+        Vec::new()
     }
 
     /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,

@@ -19,7 +19,7 @@ use super::{Collect, Flash, Limits, Order, ROUNDING, Told};
 /// comes when a member begins to collect by itself.
 #[derive(Debug)]
 pub struct Global {
-    limits: Limits,
+    limits: Vec<Limits>,
     /// The goal of each member that is on its way to it.
     goals: Vec<Option<f64>>,
     /// The members that collected at the last look.
@@ -30,7 +30,7 @@ pub struct Global {
 impl Global {
     /// For members with these limits.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Vec<Limits>) -> Self {
         Self { limits, goals: Vec::new(), before: Vec::new(), told: Told::default() }
     }
 }
@@ -51,10 +51,11 @@ impl Collect for Global {
             members.iter().zip(&self.before).any(|(now, before)| now.collecting && !before);
         if !together && begins {
             for (index, (member, goal)) in members.iter().zip(&mut self.goals).enumerate() {
-                if member.free > self.limits.stop + ROUNDING {
+                let limits = &self.limits[index];
+                if member.free > limits.stop + ROUNDING {
                     continue;
                 }
-                let reach = self.limits.step(member);
+                let reach = limits.step(member);
                 *goal = Some(reach);
                 self.told.tell(index, Order::Reach(reach), order);
             }
