@@ -149,7 +149,8 @@ pub const COLUMNS: &[Column] = &[
     column("erases 3", Unit::Count, |f| erases_of(f, 3)),
     column("erases 4", Unit::Count, |f| erases_of(f, 4)),
     column("erases 5", Unit::Count, |f| erases_of(f, 5)),
-    column("age error", Unit::Share, age_error),
+    column("age error", Unit::Share, |f| error(f, |drive| drive.erases)),
+    column("write error", Unit::Share, |f| error(f, |drive| drive.pages_written)),
     column("forced", Unit::Count, |f| sum(f, |drive| drive.forced as f64)),
     column("most worn", Unit::Count, |f| most(f, |drive| f64::from(drive.most_worn))),
 ];
@@ -194,15 +195,14 @@ fn erases_of(f: &Figures, number: usize) -> f64 {
     f.drives.get(number - 1).map_or(0.0, |drive| drive.erases as f64)
 }
 
-/// How far the age of the drive that is furthest from it is from Eq 1 of McEwan and Komsul, as a
-/// part. Ages are erases of the run, relative to the drive with the most parity.
-fn age_error(f: &Figures) -> f64 {
-    let oldest = f.drives.iter().find(|drive| drive.optimal_age == 1.0);
-    let oldest = oldest.map_or(0.0, |drive| drive.erases as f64);
+/// How far the member that is furthest from it is from Eq 1 of McEwan and Komsul, as a part, by
+/// what is counted of each. The reference is the member with the most parity, the paper's n.
+fn error(f: &Figures, count: impl Fn(&DriveFigures) -> u64) -> f64 {
+    let most = f.drives.iter().rfind(|drive| drive.optimal_age == 1.0);
+    let most = most.map_or(0.0, |drive| count(drive) as f64);
     let members = f.drives.iter().filter(|drive| drive.optimal_age > 0.0);
-    let error =
-        |drive: &DriveFigures| (drive.erases as f64 / oldest / drive.optimal_age - 1.0).abs();
-    if oldest > 0.0 { members.map(error).fold(0.0, f64::max) } else { 0.0 }
+    let errors = members.map(|drive| (count(drive) as f64 / most / drive.optimal_age - 1.0).abs());
+    if most > 0.0 { errors.fold(0.0, f64::max) } else { 0.0 }
 }
 
 fn gc_mean(f: &Figures) -> f64 {
