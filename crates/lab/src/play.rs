@@ -127,6 +127,7 @@ impl Play {
         ]);
         Ok(Point {
             array: None,
+            pdb: None,
             log: Some(spec),
             ssd: DriveSpec { used: Use::Aged, overwrites: 1.0, ..self.ssd.clone() },
             workload: Table::from_iter([("synthetic".to_owned(), Value::Table(synthetic))]),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::run::RunSpec;
-use crate::system::{ArraySpec, DriveSpec, LogSpec};
+use crate::system::{ArraySpec, DriveSpec, LogSpec, PdbSpec};
 use crate::workload::Workload;
 
 /// One thing to measure.
@@ -17,6 +17,9 @@ pub struct Point {
     /// The log array, instead of an array. Its SSDs' preconditioning is applied to the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogSpec>,
+    /// The array of the paper on popular data backup, instead of an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdb: Option<PdbSpec>,
     /// Its SSDs.
     pub ssd: DriveSpec,
     /// The workload as it was written: a [`Workload`].

@@ -12,7 +12,10 @@ use raidcore::units::BLOCK_BYTES;
 use crate::experiment::Point;
 use crate::measure::Figures;
 use crate::run::run;
-use crate::system::{Alone, Array, DriveError, Log, LogError, LogSpec, StartError, System, Told};
+use crate::system::{
+    Alone, Array, DriveError, Log, LogError, LogSpec, Pdb, PdbError, PdbSpec, StartError, System,
+    Told,
+};
 use crate::workload::WorkloadError;
 
 /// Why a shard can't be run.
@@ -27,6 +30,9 @@ pub enum ShardError {
     /// There is no such log array.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// There is no such array of the paper on popular data backup.
+    #[error(transparent)]
+    Pdb(#[from] PdbError),
     /// The point's workload is invalid.
     #[error("{0}")]
     NoWorkload(String),
@@ -48,6 +54,9 @@ pub fn run_shard(
 ) -> Result<Figures, ShardError> {
     if let Some(log) = &point.log {
         return run_log(point, log, seed, base, count);
+    }
+    if let Some(pdb) = &point.pdb {
+        return run_pdb(point, pdb, seed, base, count);
     }
     let profile = point.ssd.profile(base)?;
     let mut seeds = Prng::new(seed);
@@ -88,6 +97,28 @@ fn run_log(
     let (used, depth) = (point.ssd.precondition(), point.run.queue_depth);
     let (mut log, start) = Log::start(spec, used, ssds, seeds.next_u64(), depth, &mut told)?;
     measure(&mut log, (start, told), point, requests(seed), base, count)
+}
+
+/// The preconditioning is that of all SSDs but the replacement.
+fn run_pdb(
+    point: &Point,
+    spec: &PdbSpec,
+    seed: u64,
+    base: &Path,
+    count: &AtomicU64,
+) -> Result<Figures, ShardError> {
+    spec.check()?;
+    let data = point.ssd.profile(base)?;
+    let parity = data.clone().with_blocks(Pdb::parity_blocks(spec, data.geometry.blocks)?);
+    let (used, mut seeds) = (point.ssd.precondition(), Prng::new(seed));
+    let of = |place: usize| if place < usize::from(spec.data) { &data } else { &parity };
+    let replacement = spec.fails.then(|| (of(spec.failed.into()), Precondition::Fresh));
+    let ssds = (0..spec.members()).map(|place| (of(place), used)).chain(replacement);
+    let ssds = ssds.map(|(profile, used)| Ssd::new(profile, used, seeds.next_u64()));
+    let ssds: Vec<_> = ssds.collect::<Result<_, _>>().map_err(DriveError::from)?;
+    let mut array = Pdb::new(spec, ssds, point.run.queue_depth)?;
+    let begun = (Instant::ORIGIN, Told::default());
+    measure(&mut array, begun, point, requests(seed), base, count)
 }
 
 /// The seed of the workload: the requests don't depend on the number of SSDs.

@@ -1,7 +1,9 @@
 //! Where chunks are: rules for every placement, and md's rules worked out by hand.
 
 use proptest::prelude::*;
-use raidcore::geometry::{Geometry, GeometryError, Layout, Level, Placement, Role};
+use raidcore::geometry::{
+    Geometry, GeometryError, Layout, Level, Placement, Role, Shares, SharesError,
+};
 use raidcore::meta::{Areas, Consistency};
 use raidcore::units::{Lba, MemberId, Pba, Set, Stripe};
 
@@ -13,7 +15,20 @@ const STRIPES: u64 = 64;
 fn geometries(members: std::ops::RangeInclusive<usize>) -> Vec<Geometry> {
     let shapes = LEVELS.into_iter().flat_map(|level| members.clone().map(move |n| (level, n)));
     let geometries = shapes.filter_map(|(level, n)| Geometry::new(level, n, CHUNK, STRIPES).ok());
-    geometries.flat_map(|geo| Placement::all().filter_map(move |p| geo.placed(p).ok())).collect()
+    let all = |geo: Geometry| {
+        let uneven = Placement::Uneven(uneven(geo.members()));
+        Placement::all().chain([uneven]).filter_map(move |p| geo.placed(p).ok())
+    };
+    geometries.flat_map(all).collect()
+}
+
+/// Shares of all members, the first of which has half of the parity, and the last, of three or more, none.
+fn uneven(members: usize) -> Shares {
+    let mut percent = vec![0; members];
+    percent[0] = 50;
+    let others = (members - 2).max(1);
+    (0..50).for_each(|one| percent[1 + one % others] += 1);
+    Shares::new(&percent).expect("they are all")
 }
 
 /// What members hold in a stripe.
@@ -76,10 +91,6 @@ fn laws(geo: &Geometry, stripe: Stripe) {
     roles_and_members_are_inverse(geo, stripe);
     chunks_follow_one_another(geo, stripe);
     a_layout_asks_the_geometry(geo, stripe);
-    let again = Stripe(stripe.0.saturating_add(geo.period()));
-    if again.0 < u64::MAX {
-        assert_eq!(roles(geo, stripe), roles(geo, again), "{geo:?} {stripe:?}: not its period");
-    }
 }
 
 #[test]
@@ -106,7 +117,7 @@ proptest! {
 
     /// The stripes that represent a range have every assignment of roles of the range.
     #[test]
-    fn samples_stand_for_all(which in 0usize..1000, from in 0u64..100, count in 0u64..100) {
+    fn samples_stand_for_all(which in 0usize..1000, from in 0u64..1000, count in 0u64..500) {
         let all = geometries(2..=8);
         let geo = all[which % all.len()];
         let samples: Vec<_> = Layout::new(geo, Pba(0)).samples(from..from + count).collect();
@@ -114,6 +125,40 @@ proptest! {
         let of_samples: Vec<_> = samples.iter().map(|&stripe| roles(&geo, stripe)).collect();
         for stripe in (from..from + count).map(Stripe) {
             prop_assert!(of_samples.contains(&roles(&geo, stripe)));
+        }
+    }
+
+    /// In every hundred stripes from a multiple of it on, each member has exactly its share, and whoever
+    /// goes through stripes in steps meets all that have a good part of it.
+    #[test]
+    fn parity_is_in_the_given_shares(
+        weights in prop::collection::vec(0u32..100, 4..33),
+        is_double: bool,
+        cycle in 0u64..(1 << 35),
+        step in 1u64..300,
+    ) {
+        let percent = percents(&weights, if is_double { 50 } else { 100 });
+        let level = if is_double { Level::Raid6 } else { Level::Raid5 };
+        let shares = Shares::new(&percent).expect("they are all");
+        prop_assert_eq!(shares.percent(), &percent[..]);
+        let geo = Geometry::new(level, weights.len(), CHUNK, 1 << 42).expect("it is possible");
+        let geo = geo.placed(Placement::Uneven(shares)).expect("it is possible");
+        let parity = |stripe| geo.spare_roles().map(move |role| geo.member(stripe, role));
+        let mut held = vec![0; weights.len()];
+        for stripe in cycle * 100..(cycle + 1) * 100 {
+            parity(Stripe(stripe)).for_each(|member| held[member.index()] += 1);
+        }
+        let each: Vec<_> = percent.iter().map(|&p| u64::from(p) * geo.parities() as u64).collect();
+        prop_assert_eq!(held, each);
+        let mut met = vec![0; weights.len()];
+        for number in 0..3000 {
+            let stripe = Stripe(cycle * 100 + number * step);
+            parity(stripe).for_each(|member| met[member.index()] += 1);
+        }
+        for (member, &percent) in percent.iter().enumerate() {
+            let expected = f64::from(percent) * 30.0 * geo.parities() as f64;
+            let slack = 10.0 * expected.sqrt() + 30.0;
+            prop_assert!((f64::from(met[member]) - expected).abs() < slack, "{met:?} {percent}");
         }
     }
 
@@ -207,4 +252,38 @@ fn a_level_has_no_placement_that_is_not_its() {
     let (level, placement) = (Level::Raid6, Placement::LeftAsymmetric);
     assert_eq!(refused, Err(GeometryError::Placement { level, placement }));
     assert_eq!(geo.placed(Placement::of(level)), Ok(geo));
+}
+
+/// Whole percents in proportion to weights, at most so much each.
+fn percents(weights: &[u32], most: u8) -> Vec<u8> {
+    let sum = weights.iter().sum::<u32>().max(1);
+    let mut percent: Vec<u8> =
+        weights.iter().map(|weight| ((100 * weight / sum) as u8).min(most)).collect();
+    while let Some(missing) = 100u32.checked_sub(percent.iter().copied().map(u32::from).sum())
+        && missing > 0
+    {
+        let least = percent.iter_mut().min().expect("there are some");
+        *least += 1;
+    }
+    percent
+}
+
+#[test]
+fn impossible_shares_are_refused() {
+    assert_eq!(Shares::new(&[]), Err(SharesError::Count(0)));
+    assert_eq!(Shares::new(&[3; 33]), Err(SharesError::Count(33)));
+    assert_eq!(Shares::new(&[50, 40, 9]), Err(SharesError::Sum(99)));
+    assert_eq!(Shares::new(&[255; 32]), Err(SharesError::Sum(255 * 32)));
+    let placed = |level, members, percent: &[u8]| {
+        let geo = Geometry::new(level, members, CHUNK, STRIPES).expect("it is possible");
+        let shares = Shares::new(percent).expect("they are all");
+        geo.placed(Placement::Uneven(shares)).map(|geo| geo.placement().name())
+    };
+    let refused = |error: SharesError| Err(GeometryError::Shares(error));
+    let four = SharesError::Members { shares: 4, members: 5 };
+    assert_eq!(placed(Level::Raid5, 5, &[25; 4]), refused(four));
+    assert_eq!(placed(Level::Raid6, 4, &[20, 20, 51, 9]), refused(SharesError::TooLarge(51)));
+    assert_eq!(placed(Level::Raid6, 4, &[50, 0, 50, 0]), Ok("uneven"));
+    assert_eq!(placed(Level::Raid5, 4, &[0, 0, 100, 0]), Ok("uneven"));
+    assert!(matches!(placed(Level::Raid4, 4, &[25; 4]), Err(GeometryError::Placement { .. })));
 }

@@ -1,7 +1,7 @@
 //! Scenarios. Each seed draws its own ("swarm testing"): features of one world are absent in the
 //! next, so that no kind of event drowns out the others.
 
-use raidcore::geometry::{Level, Placement};
+use raidcore::geometry::{Level, Placement, Shares};
 use raidcore::meta::Consistency;
 use serde::{Deserialize, Serialize};
 
@@ -299,8 +299,17 @@ impl Scenario {
     /// The placement of chunks.
     pub(crate) fn placement(&self) -> Placement {
         let own = Placement::of(self.level);
-        let others = Placement::all().filter(|p| *p != own && p.fits(self.level));
-        std::iter::once(own).chain(others).nth(self.placement).unwrap_or(own)
+        let others = Placement::all().filter(|p| *p != own);
+        let all = std::iter::once(own).chain(others).chain([self.uneven()]);
+        all.filter(|p| p.fits(self.level)).nth(self.placement).unwrap_or(own)
+    }
+
+    /// Each member has more of the parity than the one before it.
+    fn uneven(&self) -> Placement {
+        let all = self.members * (self.members + 1) / 2;
+        let mut percent: Vec<_> = (1..=self.members).map(|one| (100 * one / all) as u8).collect();
+        percent[self.members - 1] += 100 - percent.iter().sum::<u8>();
+        Placement::Uneven(Shares::new(&percent).expect("it is all of the parity"))
     }
 
     /// The fewest members of its level.

@@ -1,7 +1,7 @@
 //! Age-aware pre-emptive garbage collection: thresholds by age, and members that collect together.
 
 use det::Instant;
-use raidcore::geometry::{Geometry, Level};
+use raidcore::geometry::{Geometry, Level, Placement, Shares};
 use raidcore::units::Set;
 use steering::Members;
 use steering::collect::age::{Age, Law, optimal_ages, parity_shares};
@@ -59,6 +59,13 @@ fn shares_of_parity_are_those_of_the_placement() {
     assert_close(&shares(Level::Raid4, 3), &[0.0, 0.0, 1.0]);
     assert_close(&shares(Level::Raid0, 2), &[0.0; 2]);
     assert_close(&shares(Level::Raid1, 2), &[0.0; 2]);
+    let given = |level, percent: &[u8]| {
+        let placement = Placement::Uneven(Shares::new(percent).expect("shares"));
+        let even = Geometry::new(level, percent.len(), 1, 1000).expect("a geometry");
+        parity_shares(&even.placed(placement).expect("it fits"))
+    };
+    assert_close(&given(Level::Raid5, &[5, 10, 15, 70]), &[0.05, 0.10, 0.15, 0.70]);
+    assert_close(&given(Level::Raid6, &[5, 10, 15, 20, 50]), &[0.05, 0.10, 0.15, 0.20, 0.50]);
 }
 
 /// PG-1, Eq 2 and 3: the paper's examples are of a member whose age is .004 above its optimum, and

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use raidcore::geometry::{Level, Placement};
+use raidcore::geometry::{Level, Placement, Shares};
 use raidcore::meta::Consistency;
 use raidlog::Layout;
 use steering::hold::Cache;
@@ -56,6 +56,11 @@ pub(crate) struct CreateArgs {
     /// Where parity and data lie, by md's names; as md does by default unless given
     #[arg(long, value_name = "NAME", conflicts_with = "layout", value_parser = placement)]
     pub(crate) placement: Option<Placement>,
+    /// Each member's share of parity in percent, like 5,10,15,70: who has more is written more, so members
+    /// wear out one after the other. RAID5 and RAID6; md can't read such an array
+    #[arg(long, value_name = "PERCENT,…", conflicts_with_all = ["layout", "placement"],
+          value_parser = parity_shares)]
+    pub(crate) parity_shares: Option<Shares>,
     /// How much of a member is written before the next one's turn: 4K to 1M, a power of two
     #[arg(long, short, default_value = "64K", value_name = "SIZE")]
     pub(crate) chunk: Size,
@@ -92,6 +97,14 @@ pub(crate) struct CreateArgs {
     /// Overwrite what the members carry
     #[arg(long, short)]
     pub(crate) force: bool,
+}
+
+fn parity_shares(text: &str) -> Result<Shares, String> {
+    let percent = |share: &str| share.trim().trim_end_matches('%').parse::<u8>();
+    let percent: Result<Vec<_>, _> = text.split(',').map(percent).collect();
+    let percent =
+        percent.map_err(|_| "it is a whole percent for each member, like 5,10,15,70".to_owned())?;
+    Shares::new(&percent).map_err(|error| error.to_string())
 }
 
 fn placement(name: &str) -> Result<Placement, String> {

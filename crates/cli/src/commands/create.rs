@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::units::BLOCK_BYTES;
 use raidlog::Layout;
 use serde_json::json;
@@ -74,7 +74,11 @@ fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
     let (staging, staging_devices) = staging_places(&args.staging).map_err(anyhow::Error::msg)?;
     let new = CreateConfig::new(&args.name, level, args.members.clone());
     Ok(CreateConfig {
-        placement: args.placement.unwrap_or(new.placement),
+        placement: args
+            .parity_shares
+            .map(Placement::Uneven)
+            .or(args.placement)
+            .unwrap_or(new.placement),
         chunk: chunk(args)?,
         consistency: args.consistency.map_or(new.consistency, Into::into),
         staging,

@@ -146,7 +146,7 @@ fn text(examined: &Examined) -> String {
             Size(facts.capacity_bytes)
         ),
         format!("  log volume   {}", log_volume(record)),
-        format!("  data area    {}", data_area(record)),
+        format!("  data area    {}{}", data_area(record), beyond_md(&facts)),
         format!("  consistency  {}", facts.consistency),
         format!("  staging log  {}", staging(&facts)),
         format!("  distributed  {}", distributed(record)),
@@ -177,6 +177,11 @@ fn data_area(record: &ArrayRecord) -> String {
     let kib = |blocks: u64| blocks * (BLOCK_BYTES as u64 >> 10);
     let (start, blocks) = record.layout().data_of(MemberId(0));
     format!("{} KiB of each member, from {} KiB on", kib(blocks), kib(start.0))
+}
+
+fn beyond_md(facts: &Facts) -> &'static str {
+    let is_uneven = facts.parity_shares.is_some();
+    if is_uneven { "; md has no such layout: to leave, copy the data" } else { "" }
 }
 
 fn staging(facts: &Facts) -> String {

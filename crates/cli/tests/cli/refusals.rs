@@ -379,3 +379,40 @@ fn what_does_not_run_can_not_be_asked() {
     assert_eq!(ended.code, 1);
     assert!(ended.stdout.contains("not a member of an Evenkeel array"), "{ended:?}");
 }
+
+#[test]
+fn impossible_parity_shares_are_refused() {
+    let world = three();
+    world.file("m3", 20 * MIB);
+    let refused = |code: i32, options: &str, words: &[&str]| {
+        let names = &["m0", "m1", "m2", "m3"][..if options.contains("raid6") { 4 } else { 3 }];
+        let before = world.contents(names);
+        let ended = world.run(&format!("create tank {options} {}", names.join(" ")));
+        assert_eq!(ended.code, code, "{options}: {ended:?}");
+        for word in words {
+            assert!(ended.stderr.contains(word), "{word}: {ended:?}");
+        }
+        assert!(world.contents(names) == before, "`{options}` has changed a member");
+    };
+    refused(2, "--level raid5 --parity-shares 20,30", &["add up to 50%", "100%"]);
+    refused(2, "--level raid5 --parity-shares 20,30,fifty", &["whole percent", "5,10,15,70"]);
+    let both = "--level raid5 --placement parity-last --parity-shares 20,30,50";
+    refused(2, both, &["cannot be used with"]);
+    refused(1, "--level raid5 --parity-shares 50,50", &["2 parity shares for 3 members"]);
+    refused(1, "--level raid4 --parity-shares 20,30,50", &["Raid4 has no placement uneven"]);
+    refused(1, "--level raid0 --parity-shares 20,30,50", &["Raid0 has no placement uneven"]);
+    let most = ["51%", "no member can have more than 50%"];
+    refused(1, "--level raid6 --parity-shares 51,9,20,20", &most);
+}
+
+#[test]
+fn parity_shares_are_shown() {
+    let world = three();
+    world.run("create tank --level raid5 --parity-shares 20,30,50 m0 m1 m2").done();
+    let told = world.run("examine m1").done();
+    assert!(told.contains("raid5 (parity 20, 30, 50%) of 3 members"), "{told}");
+    assert!(told.contains("md has no such layout"), "{told}");
+    let array = world.run("examine m1 --json").json()["members"][0]["array"].take();
+    assert_eq!(array["placement"], "uneven", "{array}");
+    assert_eq!(array["parity_shares"], serde_json::json!([20, 30, 50]), "{array}");
+}

@@ -1,5 +1,5 @@
 //! The members' content is laid out as by Linux md, checked with an independent implementation of
-//! md's layouts.
+//! md's layouts; or, with parity in given shares, as docs/on-disk-format.md has it.
 
 use std::fs;
 
@@ -33,6 +33,24 @@ fn raid5_around(n: usize, stripe: usize) -> Places {
 fn raid6(n: usize, stripe: usize) -> Places {
     let p = n - 1 - stripe % n;
     Places { parity: vec![p, (p + 1) % n], data: (2..n).map(|i| (p + i) % n).collect() }
+}
+
+/// Parity in shares, by the words of docs/on-disk-format.md.
+fn uneven(shares: &[usize], parities: usize, stripe: usize) -> Places {
+    let (cycle, turn) = (stripe as u64 / 100, stripe as u64 % 100);
+    let strides: Vec<u64> = (1..100).filter(|n| n % 2 != 0 && n % 5 != 0).collect();
+    // SplitMix64.
+    let z = cycle.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    let hash = z ^ (z >> 31);
+    let point = (turn * strides[(hash % 40) as usize] + (hash >> 32) % 100) % 100;
+    let holder = |point: usize| {
+        let slots = (0..shares.len()).flat_map(|n| vec![n; shares[n] * parities]);
+        slots.collect::<Vec<_>>()[point]
+    };
+    let parity: Vec<_> = (0..parities).map(|one| holder(point as usize + 100 * one)).collect();
+    Places { data: (0..shares.len()).filter(|n| !parity.contains(n)).collect(), parity }
 }
 
 /// Twice as much, in the field of 256 elements with the polynomial 0x11d.
@@ -70,7 +88,7 @@ fn expected(
     members
 }
 
-fn is_like_md(level: &str, n: u8, chunk_kib: usize, places: impl Fn(usize, usize) -> Places) {
+fn lies_as(level: &str, n: u8, chunk_kib: usize, places: impl Fn(usize, usize) -> Places) {
     let mut world = World::empty();
     let names: Vec<String> = (0..n).map(|number| format!("m{number}")).collect();
     let options = format!("--level {level} --chunk {chunk_kib}K --file-size 40M");
@@ -103,30 +121,42 @@ fn is_like_md(level: &str, n: u8, chunk_kib: usize, places: impl Fn(usize, usize
 
 #[test]
 fn raid4_is_like_md() {
-    is_like_md("raid4", 4, 64, raid4);
+    lies_as("raid4", 4, 64, raid4);
 }
 
 #[test]
 fn raid5_is_like_md() {
-    is_like_md("raid5", 4, 64, raid5);
+    lies_as("raid5", 4, 64, raid5);
 }
 
 #[test]
 fn raid5_with_many_members_and_small_chunks_is_like_md() {
-    is_like_md("raid5", 7, 4, raid5);
+    lies_as("raid5", 7, 4, raid5);
 }
 
 #[test]
 fn raid5_placed_as_md_does_if_asked_to_is_like_md() {
-    is_like_md("raid5 --placement right-asymmetric", 4, 64, raid5_around);
+    lies_as("raid5 --placement right-asymmetric", 4, 64, raid5_around);
 }
 
 #[test]
 fn raid6_is_like_md() {
-    is_like_md("raid6", 5, 64, raid6);
+    lies_as("raid6", 5, 64, raid6);
 }
 
 #[test]
 fn raid6_with_many_members_and_big_chunks_is_like_md() {
-    is_like_md("raid6", 8, 256, raid6);
+    lies_as("raid6", 8, 256, raid6);
+}
+
+#[test]
+fn raid5_with_parity_shares_is_like_its_description() {
+    let place = |_: usize, stripe: usize| uneven(&[5, 10, 15, 70], 1, stripe);
+    lies_as("raid5 --parity-shares 5,10,15,70", 4, 16, place);
+}
+
+#[test]
+fn raid6_with_parity_shares_is_like_its_description() {
+    let place = |_: usize, stripe: usize| uneven(&[10, 0, 25, 50, 15], 2, stripe);
+    lies_as("raid6 --parity-shares 10%,0%,25%,50%,15%", 5, 16, place);
 }

@@ -21,7 +21,7 @@ pub(crate) use crate::point::label;
 pub use crate::point::{Labelled, Point};
 use crate::results::Record;
 use crate::run::RunSpec;
-use crate::system::{ArraySpec, DriveSpec, LogSpec};
+use crate::system::{ArraySpec, DriveSpec, LogSpec, Pdb, PdbSpec};
 use crate::workload::Workload;
 
 pub use calibrate::Calibration;
@@ -59,6 +59,8 @@ struct File {
     _array: Option<ArraySpec>,
     #[serde(rename = "log")]
     _log: Option<LogSpec>,
+    #[serde(rename = "pdb")]
+    _pdb: Option<PdbSpec>,
     #[serde(rename = "ssd")]
     _ssd: DriveSpec,
     #[serde(rename = "workload")]
@@ -99,7 +101,7 @@ impl Experiment {
         };
         let file: File = toml::from_str(text).map_err(syntax)?;
         let mut table: Table = toml::from_str(text).map_err(syntax)?;
-        table.retain(|key, _| matches!(key, "array" | "log" | "ssd" | "workload" | "run"));
+        table.retain(|key, _| matches!(key, "array" | "log" | "pdb" | "ssd" | "workload" | "run"));
         let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let wrong = |line: usize, what: &str, message: String| ExperimentError::Point {
             path: path.to_path_buf(),
@@ -157,15 +159,25 @@ impl Experiment {
                     .to_owned(),
                 message,
             };
-            let Point { array, log, ssd, run, .. } = &labelled.point;
-            if array.is_some() && log.is_some() {
-                let message = "there is an [array], too: a point has one of them".to_owned();
-                return Err(impossible("log", message));
+            let Point { array, log, pdb, ssd, run, .. } = &labelled.point;
+            let systems =
+                [("array", array.is_some()), ("log", log.is_some()), ("pdb", pdb.is_some())];
+            let mut systems = systems.iter().filter(|(_, is_there)| *is_there);
+            if let (Some((first, _)), Some((second, _))) = (systems.next(), systems.next()) {
+                let message = format!("there is an [{first}], too: a point has one of them");
+                return Err(impossible(second, message));
             }
             log.as_ref()
                 .map_or(Ok(0), LogSpec::ssds)
                 .map_err(|e| impossible("log.members", e.to_string()))?;
-            ssd.profile(&self.base).map_err(|e| impossible(&e.key(ssd), e.to_string()))?;
+            let profile = ssd.profile(&self.base);
+            let profile = profile.map_err(|e| impossible(&e.key(ssd), e.to_string()))?;
+            if let Some(pdb) = pdb {
+                let split = pdb.check().and(Pdb::parity_blocks(pdb, profile.geometry.blocks));
+                let split = split.map_err(|e| impossible("pdb", e.to_string()))?;
+                let possible = profile.with_blocks(split).check();
+                possible.map_err(|e| impossible("pdb.parity", e.to_string()))?;
+            }
             labelled.point.workload().map_err(|message| impossible("workload", message))?;
             run.check().map_err(|message| impossible("run", message))?;
         }

@@ -126,8 +126,8 @@ impl Meter {
 
     /// A request that is measured has ended.
     pub fn ended(&mut self, now: Instant, kind: Kind, latency: Duration, how: Ended) {
-        self.delayed_by_gc += u64::from(how.delayed_by_gc);
-        self.met_erase += u64::from(how.met_erase);
+        self.delayed_by_gc += u64::from(how.met.collection);
+        self.met_erase += u64::from(how.met.erase);
         if let Some(side) = how.side {
             let index = match side {
                 Side::Front => 0,

@@ -13,7 +13,7 @@ use super::plot::swatch;
 type Keys = BTreeMap<String, String>;
 
 /// The tables of an experiment's file, in order.
-const ORDER: [&str; 5] = ["array", "log", "ssd", "workload", "run"];
+const ORDER: [&str; 6] = ["array", "log", "pdb", "ssd", "workload", "run"];
 
 /// The most points whose differences are shown unfolded.
 const OPEN: usize = 8;

@@ -6,7 +6,7 @@
 use det::Instant;
 use flashsim::{Op, Ssd};
 use raidcore::engine::{self, Command, Config, Engine, Pace, Slowdown};
-use raidcore::geometry::Placement;
+use raidcore::geometry::{GeometryError, Placement, Shares};
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba};
 use raidlog::array::Input;
@@ -45,6 +45,7 @@ pub struct Array {
     config: Config,
     /// SSDs that are members or staging devices at first. One more may be a spare.
     places: usize,
+    rebuild: Option<RebuildSpec>,
     watch: Watch,
 }
 
@@ -59,12 +60,18 @@ fn new_array(spec: &ArraySpec, member_blocks: u64) -> Result<NewArray, StartErro
         places.map(|place| DeviceUuid([place as u8 + 1; 16])).collect()
     };
     let members = usize::from(spec.members);
+    let placement = match &spec.parity_shares {
+        Some(percent) => Placement::Uneven(
+            Shares::new(percent).map_err(|e| LayoutError::from(GeometryError::from(e)))?,
+        ),
+        None => Placement::of(spec.level),
+    };
     let mut new = NewArray {
         array: ArrayId(*b"in virtual time!"),
         name: "lab".into(),
         created: 0,
         level: spec.level,
-        placement: Placement::of(spec.level),
+        placement,
         chunk,
         consistency: spec.consistency,
         devices: uuids(0..members),
@@ -123,7 +130,8 @@ impl Array {
             hosted: Hosted::new(machine, steering, drives, members, config.tags),
             config,
             places: spec.places(),
-            watch: Watch::new(spec.rebuild),
+            rebuild: spec.rebuild,
+            watch: Watch::new(spec.rebuild.is_some_and(|rebuild| rebuild.goes_on)),
         };
         array.hosted.tell(now, Input::Tick, &mut array.watch, told);
         for _ in 0..START_STEPS_MAX {
@@ -209,7 +217,8 @@ impl System for Array {
 
     fn begin(&mut self, now: Instant, told: &mut Told) {
         self.hosted.begin();
-        if let Some(rebuild) = self.watch.begin(now) {
+        if let Some(rebuild) = self.rebuild {
+            self.watch.failed(now);
             self.fail(now, rebuild, told);
         }
     }

@@ -54,6 +54,9 @@ pub struct ArraySpec {
     /// ends with the rebuild.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebuild: Option<RebuildSpec>,
+    /// Each member's share of parity in percent, for RAID5 and RAID6; even by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parity_shares: Option<Vec<u8>>,
     /// Whether there is a distributed spare, onto which a failed member is rebuilt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub distributed_spare: bool,

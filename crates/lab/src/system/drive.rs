@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use steering::Devices;
 use steering::collect::{self, Flash, Limits, Order};
 
-use super::GcChange;
+use super::{GcChange, Met};
 
 /// `[ssd]`: the drives, which differ only in their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ pub(super) struct Io {
     pub(super) op: Op,
     /// It is durable when it has ended.
     pub(super) fua: bool,
-    /// The first block of 4 KiB.
+    /// The first block, of 4 KiB unless the drive's are others.
     pub(super) at: u64,
     pub(super) blocks: u32,
 }
@@ -140,8 +140,7 @@ pub(super) struct Io {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct IoEnd {
     pub(super) id: u64,
-    pub(super) delayed_by_gc: bool,
-    pub(super) met_erase: bool,
+    pub(super) met: Met,
 }
 
 /// An I/O under way.
@@ -149,14 +148,15 @@ pub(super) struct IoEnd {
 struct Pending {
     id: u64,
     flush_after: bool,
-    delayed_by_gc: bool,
-    met_erase: bool,
+    met: Met,
 }
 
 /// See the [module](self).
 pub(super) struct Drive {
     ssd: Ssd,
     number: usize,
+    /// The bytes of a block of an I/O.
+    block: u64,
     /// By tag.
     pending: Vec<Pending>,
     free: Vec<u32>,
@@ -190,7 +190,13 @@ impl Devices for Fleet<'_> {
 
 impl Drive {
     pub(super) fn new(ssd: Ssd, number: usize) -> Self {
+        Self::of_blocks(ssd, number, BLOCK_BYTES as u64)
+    }
+
+    /// The same with I/Os in blocks of another size.
+    pub(super) fn of_blocks(ssd: Ssd, number: usize, block: u64) -> Self {
         let mut drive = Self {
+            block,
             volatile: ssd.profile().buffer.is_some_and(|buffer| !buffer.power_safe),
             ssd,
             number,
@@ -208,10 +214,10 @@ impl Drive {
         &self.ssd
     }
 
-    /// Blocks of 4 KiB.
+    /// Its size in blocks.
     pub(super) fn blocks(&self) -> u64 {
         let g = self.ssd.geometry();
-        u64::from(g.logical_pages) * u64::from(g.page_bytes) / BLOCK_BYTES as u64
+        u64::from(g.logical_pages) * u64::from(g.page_bytes) / self.block
     }
 
     /// When [`Drive::poll`] is to be called, in nanoseconds; never is `u64::MAX`.
@@ -226,7 +232,7 @@ impl Drive {
     /// Begins an I/O within the drive.
     pub(super) fn begin(&mut self, now: Instant, io: Io, gc: &mut Vec<GcChange>) {
         let flush_after = io.fua && self.volatile;
-        let pending = Pending { id: io.id, flush_after, delayed_by_gc: false, met_erase: false };
+        let pending = Pending { id: io.id, flush_after, met: Met::default() };
         let tag = if let Some(tag) = self.free.pop() {
             self.pending[tag as usize] = pending;
             tag
@@ -248,16 +254,15 @@ impl Drive {
         self.ssd.poll(now, &mut completions);
         for done in completions.drain(..) {
             let pending = &mut self.pending[done.tag as usize];
-            pending.delayed_by_gc |= done.delayed_by_gc;
-            pending.met_erase |= done.met_erase;
+            pending.met |= Met { collection: done.delayed_by_gc, erase: done.met_erase };
             if core::mem::take(&mut pending.flush_after) {
                 let flush = Command { tag: done.tag, op: Op::Flush, page: 0, pages: 0 };
                 self.submit(now, flush);
                 continue;
             }
-            let Pending { id, delayed_by_gc, met_erase, .. } = *pending;
+            let Pending { id, met, .. } = *pending;
             self.free.push(done.tag as u32);
-            ended.push(IoEnd { id, delayed_by_gc, met_erase });
+            ended.push(IoEnd { id, met });
         }
         self.completions = completions;
         self.watch(now, gc);
@@ -299,8 +304,8 @@ impl Drive {
     /// The pages that blocks touch.
     fn pages(&self, at: u64, blocks: u32) -> (u32, u32) {
         let page = u64::from(self.ssd.geometry().page_bytes);
-        let first = at * BLOCK_BYTES as u64 / page;
-        let end = ((at + u64::from(blocks)) * BLOCK_BYTES as u64).div_ceil(page);
+        let first = at * self.block / page;
+        let end = ((at + u64::from(blocks)) * self.block).div_ceil(page);
         (first as u32, (end - first) as u32)
     }
 

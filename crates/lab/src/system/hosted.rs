@@ -14,7 +14,7 @@ use raidlog::{GroupId, Machine};
 use steering::Steering;
 
 use super::drive::{Drive, Fleet, Io, IoEnd};
-use super::{Ended, Request, Side, Steered, Told};
+use super::{Ended, Met, Request, Side, Steered, Told};
 use crate::workload::Kind;
 
 /// See the [module](self).
@@ -38,8 +38,7 @@ pub(super) struct Hosted {
 /// What is known of a request under way.
 #[derive(Clone, Copy, Default)]
 struct UnderWay {
-    delayed_by_gc: bool,
-    met_erase: bool,
+    met: Met,
     /// The side that a read goes to.
     side: Option<Side>,
 }
@@ -109,8 +108,7 @@ impl Host for Telling<'_> {
     fn complete(&mut self, Tag(tag): Tag, result: Result<(), RequestError>) {
         assert_eq!(result, Ok(()), "no drive fails, and nobody stops it");
         let known = core::mem::take(&mut self.hosted.requests[usize::from(tag)]);
-        let UnderWay { delayed_by_gc, met_erase, side } = known;
-        self.told.ended.push(Ended { tag, delayed_by_gc, met_erase, side });
+        self.told.ended.push(Ended { tag, met: known.met, side: known.side });
     }
 
     fn hear(&mut self, said: Said) {
@@ -219,14 +217,10 @@ impl Hosted {
         let (group, id) = (GroupId::at(drive / self.members), IoId(end.id));
         self.steering[group.index()].ended(now, id, true);
         self.ios.0 += 1;
-        self.ios.1 += u64::from(end.delayed_by_gc);
-        if end.delayed_by_gc || end.met_erase {
+        self.ios.1 += u64::from(end.met.collection);
+        if end.met != Met::default() {
             let requests = &mut self.requests;
-            self.machine.waiting_for(group, id, |tag| {
-                let request = &mut requests[usize::from(tag.0)];
-                request.delayed_by_gc |= end.delayed_by_gc;
-                request.met_erase |= end.met_erase;
-            });
+            self.machine.waiting_for(group, id, |tag| requests[usize::from(tag.0)].met |= end.met);
         }
         let input = engine::Input::IoDone { id, result: Ok(()) };
         self.tell(now, Input::Array { group, input }, beyond, told);

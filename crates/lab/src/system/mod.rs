@@ -3,11 +3,13 @@
 mod alone;
 mod array;
 mod array_spec;
+mod bare;
 mod drive;
 mod hosted;
 mod log;
 mod log_error;
 mod log_spec;
+mod pdb;
 mod rebuild;
 
 use std::time::Duration;
@@ -25,6 +27,7 @@ pub use drive::{DriveError, DriveSpec, Use};
 pub use log::Log;
 pub use log_error::LogError;
 pub use log_spec::{Cleaner, Gc, LogSpec};
+pub use pdb::{Copies, Parity, Pdb, PdbError, PdbSpec};
 pub use rebuild::{OrderName, RebuildSpec, Rebuilt};
 
 /// A request, in blocks of 4 KiB.
@@ -40,15 +43,29 @@ pub struct Request {
     pub blocks: u32,
 }
 
+/// The garbage collection that was in the way of something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Met {
+    /// Whether it had to wait for collection.
+    pub collection: bool,
+    /// Whether a part of it came to a die that was erasing.
+    pub erase: bool,
+}
+
+impl core::ops::BitOrAssign for Met {
+    fn bitor_assign(&mut self, other: Self) {
+        self.collection |= other.collection;
+        self.erase |= other.erase;
+    }
+}
+
 /// A request has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
     /// The request's tag, which is free again.
     pub tag: u16,
-    /// Whether it had to wait for garbage collection.
-    pub delayed_by_gc: bool,
-    /// Whether something of it came to a die that was erasing.
-    pub met_erase: bool,
+    /// What was in its way.
+    pub met: Met,
     /// Which side of a log array a read went to.
     pub side: Option<Side>,
 }

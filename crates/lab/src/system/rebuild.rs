@@ -74,7 +74,8 @@ pub struct Rebuilt {
 
 /// Watches a rebuild.
 pub(super) struct Watch {
-    spec: Option<RebuildSpec>,
+    /// Whether the measurement goes on when it has ended.
+    goes_on: bool,
     failed_at: Option<Instant>,
     rebuilt: Rebuilt,
     /// Whether the last reads of the failed member's data found it rebuilt.
@@ -82,14 +83,20 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(spec: Option<RebuildSpec>) -> Self {
-        Self { spec, failed_at: None, rebuilt: Rebuilt::default(), reads: VecDeque::new() }
+    pub(super) fn new(goes_on: bool) -> Self {
+        Self { goes_on, failed_at: None, rebuilt: Rebuilt::default(), reads: VecDeque::new() }
     }
 
     /// A member fails now.
-    pub(super) fn begin(&mut self, now: Instant) -> Option<RebuildSpec> {
-        self.failed_at = self.spec.map(|_| now);
-        self.spec
+    pub(super) fn failed(&mut self, now: Instant) {
+        self.failed_at = Some(now);
+    }
+
+    /// All that the member had is there again.
+    pub(super) fn ended(&mut self, now: Instant) {
+        self.rebuilt.took = self.failed_at.map(|at| now - at);
+        self.rebuilt.mostly = self.rebuilt.mostly.or(self.rebuilt.took);
+        self.rebuilt.is_end = !self.goes_on;
     }
 
     /// Whether it matters what reads find.
@@ -121,11 +128,7 @@ impl Beyond for Watch {
                     PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_),
                     PassEnd::Done,
                 ),
-            ) => {
-                self.rebuilt.took = self.failed_at.map(|at| now - at);
-                self.rebuilt.mostly = self.rebuilt.mostly.or(self.rebuilt.took);
-                self.rebuilt.is_end = self.spec.is_some_and(|spec| !spec.goes_on);
-            }
+            ) => self.ended(now),
             Said::Answer { result, .. } => {
                 assert_eq!(result, Ok(()), "what is asked of it here is possible");
             }

@@ -6,5 +6,6 @@ mod expectations;
 mod experiments;
 mod figures;
 mod full;
+mod pdb;
 mod sweeps;
 mod world;

@@ -66,7 +66,7 @@ impl Layout {
 
     /// The first of these stripes, as many as have every assignment of roles that any of them has.
     pub fn samples(&self, stripes: Range<u64>) -> impl Iterator<Item = Stripe> + use<> {
-        let end = stripes.end.min(stripes.start.saturating_add(self.geometry.period()));
+        let end = stripes.end.min(stripes.start.saturating_add(self.geometry.variety()));
         (stripes.start..end).map(Stripe)
     }
 

@@ -8,9 +8,11 @@
 
 mod layout;
 mod placement;
+mod shares;
 
 pub use layout::Layout;
 pub use placement::Placement;
+pub use shares::{Shares, SharesError};
 
 use placement::Rotation;
 
@@ -92,6 +94,9 @@ pub enum GeometryError {
         /// What was asked for, in blocks.
         chunk: u32,
     },
+    /// Its parity shares are impossible.
+    #[error(transparent)]
+    Shares(#[from] SharesError),
     /// The level can't have the placement.
     #[error("{level:?} has no placement {}; unless told otherwise it has {}",
         .placement.name(), Placement::of(*.level).name())]
@@ -147,13 +152,16 @@ impl Geometry {
     /// The same with another placement.
     ///
     /// # Errors
-    /// If the level can't have the placement.
+    /// If the level or this many members can't have the placement.
     pub fn placed(self, placement: Placement) -> Result<Self, GeometryError> {
         let level = self.level;
-        match placement.fits(level) {
-            true => Ok(Self { placement, width: placement.width(self.members), ..self }),
-            false => Err(GeometryError::Placement { level, placement }),
+        if !placement.fits(level) {
+            return Err(GeometryError::Placement { level, placement });
         }
+        if let Placement::Uneven(shares) = placement {
+            shares.check(level, self.members)?;
+        }
+        Ok(Self { placement, width: placement.width(self.members), ..self })
     }
 
     /// Where the chunks of a stripe lie.
@@ -285,10 +293,10 @@ impl Geometry {
         Rotation { members: self.members.into(), parities: self.parities() as u64, stripe }
     }
 
-    /// After how many stripes the pattern of roles repeats.
+    /// Among how many stripes in a row every assignment of roles is.
     #[must_use]
-    pub fn period(&self) -> u64 {
-        self.placement.period(self.members)
+    pub fn variety(&self) -> u64 {
+        self.placement.variety(self.members)
     }
 
     /// How many blocks of `member` are taken by the stripes before `stripe`.

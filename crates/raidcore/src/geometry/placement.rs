@@ -1,15 +1,16 @@
 //! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`), one [`Row`]
-//! each.
+//! each, and parity in given [`Shares`].
 //!
 //! The functions here tell everything about a placement that other code needs: how many members
 //! have a role in a stripe, which member has which role, how many chunks a member has before a
-//! stripe, and after how many stripes the pattern repeats. In md's placements, every member has a
-//! role in every stripe.
+//! stripe, and among how many stripes in a row every assignment of roles is. Here, every member has
+//! a role in every stripe.
 //!
 //! Q is on the member after P. For RAID6 these are the placements in which md numbers chunks for Q
 //! in the order of the array. That excludes md's asymmetric ones, and those whose names end in
 //! `-6`.
 
+use super::shares::Shares;
 use super::{Level, Role};
 use crate::units::{MemberId, Stripe};
 
@@ -28,14 +29,16 @@ pub enum Placement {
     ParityFirst,
     /// Parity, if there is any, is on the last members.
     ParityLast,
+    /// Parity is on the members in these shares, data from the first member on, around parity. It is
+    /// none of md's.
+    Uneven(Shares),
 }
 
 /// The properties of a placement.
 struct Row {
-    placement: Placement,
-    /// md's name for it.
+    /// Its name, which is md's if it is md's.
     name: &'static str,
-    /// md's number for it, which is also the one in superblocks.
+    /// Its number in superblocks, which is md's if it is md's.
     number: u8,
     /// The levels that may have it.
     levels: &'static [Level],
@@ -43,14 +46,16 @@ struct Row {
 
 use Level::{Raid0, Raid1, Raid4, Raid5, Raid6};
 
+/// By placement, in their order.
 #[rustfmt::skip]
-const ROWS: [Row; 6] = [
-    Row { placement: Placement::LeftAsymmetric, name: "left-asymmetric", number: 0, levels: &[Raid5] },
-    Row { placement: Placement::RightAsymmetric, name: "right-asymmetric", number: 1, levels: &[Raid5] },
-    Row { placement: Placement::LeftSymmetric, name: "left-symmetric", number: 2, levels: &[Raid5, Raid6] },
-    Row { placement: Placement::RightSymmetric, name: "right-symmetric", number: 3, levels: &[Raid5, Raid6] },
-    Row { placement: Placement::ParityFirst, name: "parity-first", number: 4, levels: &[Raid5, Raid6] },
-    Row { placement: Placement::ParityLast, name: "parity-last", number: 5, levels: &[Raid0, Raid1, Raid4, Raid5, Raid6] },
+const ROWS: [Row; 7] = [
+    Row { name: "left-asymmetric", number: 0, levels: &[Raid5] },
+    Row { name: "right-asymmetric", number: 1, levels: &[Raid5] },
+    Row { name: "left-symmetric", number: 2, levels: &[Raid5, Raid6] },
+    Row { name: "right-symmetric", number: 3, levels: &[Raid5, Raid6] },
+    Row { name: "parity-first", number: 4, levels: &[Raid5, Raid6] },
+    Row { name: "parity-last", number: 5, levels: &[Raid0, Raid1, Raid4, Raid5, Raid6] },
+    Row { name: "uneven", number: 6, levels: &[Raid5, Raid6] },
 ];
 
 impl Placement {
@@ -63,9 +68,11 @@ impl Placement {
         }
     }
 
-    /// All, in the order of their numbers.
+    /// All of md's, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
-        ROWS.iter().map(|row| row.placement)
+        let symmetric = [Self::LeftSymmetric, Self::RightSymmetric];
+        let asymmetric = [Self::LeftAsymmetric, Self::RightAsymmetric];
+        asymmetric.into_iter().chain(symmetric).chain([Self::ParityFirst, Self::ParityLast])
     }
 
     /// Whether a level can have it.
@@ -74,19 +81,27 @@ impl Placement {
         self.row().levels.contains(&level)
     }
 
-    /// md's name for it.
+    /// Its name, which is md's if it is md's.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Its number in superblocks, which is md's.
+    /// Its number in superblocks, which is md's if it is md's.
     pub(crate) fn number(self) -> u8 {
         self.row().number
     }
 
     fn row(self) -> &'static Row {
-        &ROWS[self as usize]
+        &ROWS[match self {
+            Self::LeftAsymmetric => 0,
+            Self::RightAsymmetric => 1,
+            Self::LeftSymmetric => 2,
+            Self::RightSymmetric => 3,
+            Self::ParityFirst => 4,
+            Self::ParityLast => 5,
+            Self::Uneven(_) => 6,
+        }]
     }
 
     /// How many of this many members have a role in a stripe.
@@ -97,18 +112,20 @@ impl Placement {
             | Self::LeftSymmetric
             | Self::RightSymmetric
             | Self::ParityFirst
-            | Self::ParityLast => members,
+            | Self::ParityLast
+            | Self::Uneven(_) => members,
         }
     }
 
-    /// After how many stripes the pattern of roles repeats, for this many members.
-    pub(super) const fn period(self, members: u8) -> u64 {
+    /// Among how many stripes in a row every assignment of roles is, for this many members.
+    pub(super) const fn variety(self, members: u8) -> u64 {
         match self {
             Self::LeftAsymmetric
             | Self::RightAsymmetric
             | Self::LeftSymmetric
             | Self::RightSymmetric => members as u64,
             Self::ParityFirst | Self::ParityLast => 1,
+            Self::Uneven(_) => Shares::variety(),
         }
     }
 
@@ -121,35 +138,42 @@ impl Placement {
             | Self::LeftSymmetric
             | Self::RightSymmetric
             | Self::ParityFirst
-            | Self::ParityLast => at.stripe.0,
+            | Self::ParityLast
+            | Self::Uneven(_) => at.stripe.0,
         }
     }
 
-    /// The member that holds P; without parity, the one after the last.
+    /// The members that hold P and Q; without Q, P's twice, and without parity the one after the last.
     #[inline]
-    fn p(self, at: &Rotation) -> u64 {
+    fn parity(self, at: &Rotation) -> (u64, u64) {
         let turn = at.stripe.0 % at.members;
-        match self {
+        let p = match self {
             Self::LeftAsymmetric | Self::LeftSymmetric => at.members - 1 - turn,
             Self::RightAsymmetric | Self::RightSymmetric => turn,
             Self::ParityFirst => 0,
             Self::ParityLast => at.members - at.parities,
-        }
+            Self::Uneven(shares) => return shares.parity(at.stripe, at.parities),
+        };
+        (p, if at.parities == 2 { at.around(p + 1) } else { p })
     }
 
     /// Whether data begins on the first member that has no parity, not on the one after parity.
     #[inline]
     const fn goes_around(self) -> bool {
-        matches!(self, Self::LeftAsymmetric | Self::RightAsymmetric)
+        matches!(self, Self::LeftAsymmetric | Self::RightAsymmetric | Self::Uneven(_))
     }
 
     /// The member that holds `role`.
     #[inline]
     pub(super) fn member(self, at: &Rotation, role: Role) -> MemberId {
-        let (role, p) = (u64::from(role.0), self.p(at));
+        let (role, (p, q)) = (u64::from(role.0), self.parity(at));
         let data = at.members - at.parities;
-        let member = if self.goes_around() && role < data {
-            role + u64::from(role >= p)
+        let member = if role > data {
+            q
+        } else if self.goes_around() && role < data {
+            let (first, second) = (p.min(q), p.max(q));
+            let member = role + u64::from(role >= first);
+            member + u64::from(second > first && member >= second)
         } else {
             // Starting at P, parity comes first, then data.
             at.around(p + at.around(role + at.parities))
@@ -160,10 +184,12 @@ impl Placement {
     /// What `member` holds, if it has a part in the stripe.
     #[inline]
     pub(super) fn role(self, at: &Rotation, member: MemberId) -> Option<Role> {
-        let (member, p) = (u64::from(member.0), self.p(at));
+        let (member, (p, q)) = (u64::from(member.0), self.parity(at));
         let data = at.members - at.parities;
-        let role = if self.goes_around() && member != p {
-            member - u64::from(member > p)
+        let role = if member == q && q != p {
+            data + 1
+        } else if self.goes_around() && member != p {
+            member - u64::from(member > p) - u64::from(member > q && q != p)
         } else {
             at.around(at.around(member + at.members - p) + data)
         };

@@ -12,6 +12,7 @@ use super::label::DeviceLabel;
 use super::layout::{Areas, SUPERBLOCKS, can_leave_out};
 use super::layout_error::LayoutError;
 use super::page::{BitMap, MapKind, PageVersions};
+use super::placements;
 use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
 use crate::geometry::{Geometry, Level, Placement};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Pba, Set};
@@ -69,9 +70,7 @@ impl NewArray {
         )?;
         let mut incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
         let geometry = Geometry::new(level, members, chunk, stripes)?.placed(placement)?;
-        if placement != Placement::of(level) {
-            incompatible |= Features::PLACEMENT;
-        }
+        incompatible |= placements::features(level, placement);
         if self.distributed_spare {
             incompatible |= Features::DISTRIBUTED_SPARE;
         }

@@ -15,6 +15,7 @@ mod load;
 mod map_shape;
 mod numbers;
 mod page;
+mod placements;
 mod policy;
 mod problem;
 mod ranges;

@@ -2,7 +2,7 @@
 
 use super::codec::CodecError;
 use super::record::Consistency;
-use crate::geometry::{Level, Placement};
+use crate::geometry::Level;
 
 pub(super) fn level_number(level: Level) -> u8 {
     match level {
@@ -18,11 +18,6 @@ pub(super) fn decode_level(number: u8) -> Result<Level, CodecError> {
     let levels = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6];
     let level = levels.into_iter().find(|&level| level_number(level) == number);
     level.ok_or(CodecError::Invalid("level"))
-}
-
-pub(super) fn decode_placement(number: u8) -> Result<Placement, CodecError> {
-    let placement = Placement::all().find(|placement| placement.number() == number);
-    placement.ok_or(CodecError::Invalid("placement"))
 }
 
 pub(super) fn consistency_number(consistency: Consistency) -> u8 {

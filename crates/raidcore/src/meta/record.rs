@@ -138,6 +138,10 @@ impl Features {
     /// The incompatible bit of an array whose journal may have [partial
     /// entries](super::JournalHeader::left_out).
     pub const PARTIAL_ENTRIES: u64 = 64;
+
+    /// The incompatible bit of an array whose parity is in given shares, which the record tells; it has
+    /// [`Features::PLACEMENT`], too.
+    pub const PARITY_SHARES: u64 = 128;
 }
 
 /// The content of the distributed spare.

@@ -9,6 +9,9 @@ use crate::units::MemberId;
 /// A bit for each member that catches up.
 const CATCHING_UP: Field<8> = Field { at: substitutes::END };
 
+/// The first byte after the field.
+pub(super) const END: usize = CATCHING_UP.end();
+
 /// Writes the field of a record.
 pub(super) fn encode(record: &ArrayRecord, into: &mut [u8]) {
     let catches_up = record.slots.iter().enumerate().filter(|(_, slot)| slot.catches_up);

@@ -12,10 +12,9 @@ use alloc::vec::Vec;
 use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
 use super::label::{decode_labels, encode_labels};
 use super::layout::{Areas, SUPERBLOCK_COPIES, spare_blocks};
-use super::numbers::{
-    consistency_number, decode_consistency, decode_level, decode_placement, level_number,
-};
+use super::numbers::{consistency_number, decode_consistency, decode_level, level_number};
 use super::page::BITS_PER_PAGE;
+use super::placements;
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::ranges;
 use super::record::{
@@ -25,7 +24,7 @@ use super::record::{
 use super::returns;
 use super::scrubbed;
 use super::substitutes;
-use crate::geometry::{Geometry, Placement};
+use crate::geometry::Geometry;
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 
 const MAGIC: [u8; 8] = *b"Evenkeel";
@@ -74,7 +73,6 @@ const POLICY_SINCE: Field<8> = POLICY.then();
 const STAGING_THIN: Field<8> = POLICY_SINCE.then();
 const DEVICE_RING: Field<8> = STAGING_THIN.then();
 const STAGING_DEVICES: Field<1> = DEVICE_RING.then();
-const PLACEMENT: Field<1> = STAGING_DEVICES.then();
 const VOLUME: Field<16> = Field { at: 1880 };
 const VOLUME_BLOCKS: Field<8> = VOLUME.then();
 const VOLUME_SEGMENT: Field<4> = VOLUME_BLOCKS.then();
@@ -85,7 +83,8 @@ const _: () = assert!(PAGE_BITS.end() == SLOT_TABLE.at && SLOT_BYTES == 40);
 const _: () = assert!(
     SPARE_TABLE.end() == 1792
         && POLICY_SINCE.end() == 1856
-        && PLACEMENT.end() == 1874
+        && STAGING_DEVICES.end() == placements::START
+        && placements::END == 1874
         && VOLUME_GROUPS.end() == substitutes::START
 );
 
@@ -102,7 +101,8 @@ const KNOWN: Features = Features {
         | Features::DISTRIBUTED_SPARE
         | Features::PAGE_BITS
         | Features::PLACEMENT
-        | Features::PARTIAL_ENTRIES,
+        | Features::PARTIAL_ENTRIES
+        | Features::PARITY_SHARES,
 };
 
 /// Why a device has no usable superblock.
@@ -157,9 +157,7 @@ impl ArrayRecord {
             STAGING_BLOCKS.put(into, self.areas.staging_blocks.to_le_bytes());
             STAGING_EPOCH.put(into, self.staging_epoch.to_le_bytes());
         }
-        if self.features.incompatible & Features::PLACEMENT != 0 {
-            PLACEMENT.put(into, [self.geometry.placement().number()]);
-        }
+        placements::encode(self, into);
         if self.features.incompatible & Features::STAGING_DEVICES != 0 {
             STAGING_DEVICES.put(into, [(self.slots.len() - members) as u8]);
             STAGING_THIN.put(into, self.staging_thin.bits().to_le_bytes());
@@ -215,12 +213,9 @@ impl Superblock {
         let array = open(block, MAGIC)?;
         let features = decode_features(block)?;
         let level = decode_level(LEVEL.u8(block))?;
-        let placement = match features.incompatible & Features::PLACEMENT {
-            0 => Placement::of(level),
-            _ => decode_placement(PLACEMENT.u8(block))?,
-        };
         let consistency = decode_consistency(CONSISTENCY.u8(block))?;
         let members = usize::from(MEMBERS.u8(block));
+        let placement = placements::decode(block, &features, level, members)?;
         let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?
             .placed(placement)?;
         let areas = decode_areas(block, &features, &geometry);

@@ -1,11 +1,12 @@
 //! The superblock: what is decoded, what is refused, which copy counts.
 
 use proptest::prelude::*;
-use raidcore::geometry::{Level, Placement};
+use raidcore::geometry::{GeometryError, Level, Placement, Shares, SharesError};
 use raidcore::meta::{
-    ArrayId, ArrayRecord, CodecError, Consistency, DeviceLabel, DeviceUuid, JOURNAL_BLOCKS,
-    NewArray, Policy, PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd, ScrubRecord, SlotState,
-    Spared, Successor, Superblock, SuperblockError, VolumePart, VolumeUuid, choose_superblock,
+    ArrayId, ArrayRecord, CodecError, Consistency, DeviceLabel, DeviceUuid, Features,
+    JOURNAL_BLOCKS, NewArray, Policy, PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd,
+    ScrubRecord, SlotState, Spared, Successor, Superblock, SuperblockError, VolumePart, VolumeUuid,
+    choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Set};
 
@@ -25,6 +26,13 @@ fn any_level() -> impl Strategy<Value = Level> {
 
 fn any_consistency() -> impl Strategy<Value = Consistency> {
     prop_oneof![Just(Consistency::Resync), Just(Consistency::Bitmap), Just(Consistency::Journal)]
+}
+
+/// Shares of so many members, at least four, with nothing for the last.
+fn shares(members: usize) -> Shares {
+    let mut percent = vec![0; members];
+    percent[..3].copy_from_slice(&[50, 30, 20]);
+    Shares::new(&percent).expect("they are all")
 }
 
 fn any_state(number: u8, watermark: u64) -> SlotState {
@@ -58,7 +66,9 @@ prop_compose! {
         let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
         let devices = if staging_blocks > 0 { devices.min(32 - members) } else { 0 };
-        let fitting: Vec<_> = Placement::all().filter(|placement| placement.fits(level)).collect();
+        let uneven = Placement::Uneven(shares(members));
+        let all = Placement::all().chain([uneven]);
+        let fitting: Vec<_> = all.filter(|placement| placement.fits(level)).collect();
         let new = NewArray {
             array: ArrayId(array),
             name,
@@ -288,6 +298,30 @@ fn a_watermark_beyond_the_end_is_refused() {
 }
 
 #[test]
+fn parity_shares_are_told_and_checked() {
+    let uneven = |percent: &[u8]| Placement::Uneven(Shares::new(percent).expect("they are all"));
+    let mut record = record(Level::Raid6, 4, Consistency::Bitmap);
+    record.geometry = record.geometry.placed(uneven(&[50, 0, 20, 30])).expect("it can be");
+    record.features.incompatible |= Features::PLACEMENT | Features::PARITY_SHARES;
+    let block = superblock(&record, device(1));
+    let found = Superblock::decode(&block).expect("it is one");
+    assert_eq!(found.record.geometry.placement(), uneven(&[50, 0, 20, 30]));
+    let refused = |changes: &[(usize, u8)]| {
+        let mut forged = block;
+        changes.iter().for_each(|&(at, byte)| forged[at] = byte);
+        reseal(&mut forged);
+        Superblock::decode(&forged).expect_err("it is impossible")
+    };
+    let shares = CodecError::Invalid("parity shares");
+    assert_eq!(refused(&[(1954, 51)]), shares, "101% in all");
+    assert_eq!(refused(&[(1873, 2)]), shares, "one of md's");
+    assert_eq!(refused(&[(64, 128)]), shares, "without a placement");
+    assert_eq!(refused(&[(64, 32)]), CodecError::Invalid("placement"), "without shares");
+    let too_large = GeometryError::Shares(SharesError::TooLarge(51));
+    assert_eq!(refused(&[(1954, 51), (1956, 19)]), CodecError::Geometry(too_large));
+}
+
+#[test]
 fn unknown_features_and_formats_say_what_to_do() {
     let mut record = record(Level::Raid5, 3, Consistency::Bitmap);
     let decode = |record: &ArrayRecord| Superblock::decode(&superblock(record, device(1))).err();
@@ -295,8 +329,8 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(decode(&record), None);
     record.features.read_only = 4;
     assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 128;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 128 }));
+    record.features.incompatible = 256;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 256 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;
@@ -305,7 +339,7 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(Superblock::decode(&later), Err(refused));
     // A single copy of a later release is enough: an upgrade may have been half done.
     let mut old = superblock(&record, device(1));
-    record.features = raidcore::meta::Features::default();
+    record.features = Features::default();
     old.copy_from_slice(&superblock(&record, device(1)));
     let copies: [Option<&[u8]>; SUPERBLOCK_COPIES] = [Some(&old), Some(&old), Some(&later), None];
     assert_eq!(choose_superblock(&copies), Err(SuperblockError::Refused(refused)));

@@ -5,7 +5,7 @@ mod image;
 mod partial;
 
 use image::{Block, Memory, StripeImage, carry_out, content};
-use raidcore::geometry::{Geometry, Level, Placement, Role};
+use raidcore::geometry::{Geometry, Level, Placement, Role, Shares};
 use raidcore::plan::{self, Bad, Base, Goal, Health, Lost, Parity, Piece, Plan, WriteKind};
 use raidcore::units::{Mem, Set, Stripe, Tag};
 
@@ -82,7 +82,23 @@ fn geometries() -> Vec<Geometry> {
     all.extend((4..=6).map(|n| make(Level::Raid6, n, 2)));
     let around = make(Level::Raid5, 4, 2).placed(Placement::RightAsymmetric);
     all.push(around.expect("RAID5 can have it"));
+    for level in [Level::Raid5, Level::Raid6] {
+        let shares = Shares::new(&[50, 15, 35, 0]).expect("they are all");
+        all.push(make(level, 4, 2).placed(Placement::Uneven(shares)).expect("both can have it"));
+    }
     all
+}
+
+/// A stripe of each assignment of roles.
+fn assignments(geo: &Geometry) -> Vec<Stripe> {
+    let roles = |stripe| geo.roles().map(|role| geo.member(stripe, role)).collect::<Vec<_>>();
+    let mut seen = Vec::new();
+    let is_new = |stripe: &Stripe| {
+        let is_new = !seen.contains(&roles(*stripe));
+        seen.push(roles(*stripe));
+        is_new
+    };
+    (0..geo.variety()).map(Stripe).filter(is_new).collect()
 }
 
 /// Calls `check` for every geometry, rotation and trouble.
@@ -90,9 +106,9 @@ fn for_each_case(mut check: impl FnMut(Geometry, Stripe, &Trouble, &[Block])) {
     for geo in geometries() {
         let old: Vec<Block> = (0..geo.stripe_blocks() as usize).map(|b| content(1, b)).collect();
         for trouble in troubles(&geo) {
-            let rotations = if trouble.bad.len() == 2 { 1 } else { geo.members() as u64 };
-            for stripe in 0..rotations {
-                check(geo, Stripe(stripe), &trouble, &old);
+            let most = if trouble.bad.len() == 2 { 1 } else { geo.members() };
+            for stripe in assignments(&geo).into_iter().take(most) {
+                check(geo, stripe, &trouble, &old);
             }
         }
     }

@@ -57,8 +57,9 @@ const GAIN: f64 = 0.1;
 /// block: the paper's `period`, here 500 of its drives' 2,048 blocks.
 const PERIOD: f64 = 0.25;
 
-/// A placement is looked at for so many stripes at most.
-const STRIPES: u64 = 10_000;
+/// In this many stripes for each member every placement has its shares exactly: shares that are given are
+/// whole percents, others are the same for all.
+const STRIPES: u64 = 100;
 
 /// The medium threshold of the paper's experiments.
 pub(super) const MEDIUM: f64 = 0.01;
@@ -86,7 +87,7 @@ pub fn optimal_ages(parity: &[f64]) -> Vec<f64> {
 /// The share of an array's parity that each member holds, in parts of one; all zero if it has none.
 #[must_use]
 pub fn parity_shares(geometry: &Geometry) -> Vec<f64> {
-    let stripes = geometry.period().clamp(1, STRIPES);
+    let stripes = STRIPES * geometry.members() as u64;
     let is_parity = |role: &Role| Some(*role) == geometry.p() || Some(*role) == geometry.q();
     let held = |member: MemberId| {
         let roles = (0..stripes).filter_map(|stripe| geometry.role(Stripe(stripe), member));

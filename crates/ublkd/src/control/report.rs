@@ -29,9 +29,13 @@ pub struct Facts {
     pub uuid: String,
     /// "raid5" and the like; of a log volume its layout, like "swan5:3x4" or "log-raid5".
     pub level: String,
-    /// The placement by md's name, if it is not md's default: "right-symmetric" and the like.
+    /// The placement if it is not md's default: by md's name, like "right-symmetric", or "uneven", which md
+    /// does not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
+    /// Each member's share of parity in percent, if the placement is "uneven".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parity_shares: Option<Vec<u8>>,
     /// How many groups a log volume has; 0 if it is none.
     #[serde(default)]
     pub groups: usize,
@@ -86,6 +90,15 @@ impl Facts {
             level: level_name(record.geometry.level()).to_owned(),
             placement: (placement != Placement::of(record.geometry.level()))
                 .then(|| placement.name().to_owned()),
+            parity_shares: match placement {
+                Placement::Uneven(shares) => Some(shares.percent().to_vec()),
+                Placement::LeftAsymmetric
+                | Placement::RightAsymmetric
+                | Placement::LeftSymmetric
+                | Placement::RightSymmetric
+                | Placement::ParityFirst
+                | Placement::ParityLast => None,
+            },
             groups: 0,
             group: None,
             chunk_bytes: bytes(record.geometry.chunk().into()),
@@ -106,8 +119,12 @@ impl Facts {
     /// The level, and the placement if that is not the default, for people.
     #[must_use]
     pub fn shape(&self) -> String {
-        let placement = self.placement.as_ref().map(|placement| format!(" ({placement})"));
-        format!("{}{}", self.level, placement.unwrap_or_default())
+        let Some(placement) = &self.placement else { return self.level.clone() };
+        let Some(shares) = &self.parity_shares else {
+            return format!("{} ({placement})", self.level);
+        };
+        let shares: Vec<_> = shares.iter().map(u8::to_string).collect();
+        format!("{} (parity {}%)", self.level, shares.join(", "))
     }
 
     /// What the records of a log volume's groups say, or that of an array.
