@@ -235,9 +235,9 @@ fn schemes_are_what_their_names_say() {
         let flash = |free, age| Flash { at_work: false, ..flash(free, age) };
         let quiet = [flash(0.099, 0.55), flash(0.099, 0.5), flash(0.3, 1.3 / 2.4), flash(0.3, 1.0)];
         let first = said(&mut *policy, &quiet);
-        let found = first.iter().find_map(|(member, order)| match order {
-            Order::Thresholds(thresholds) if *member == 0 => Some(thresholds.low),
-            _ => None,
+        let found = first.iter().find_map(|(member, order)| {
+            let Order::Thresholds(thresholds) = order else { return None };
+            (*member == 0).then_some(thresholds.low)
         });
         assert_eq!(found.is_some(), low.is_some(), "{name}: {first:?}");
         assert_close(&found.into_iter().collect::<Vec<_>>(), &low.into_iter().collect::<Vec<_>>());
