@@ -18,5 +18,7 @@ pub use ftl::Precondition;
 pub use geometry::Geometry;
 pub use profile::{Profile, ProfileError};
 pub use save::RestoreError;
-pub use ssd::{Command, CommandError, Completion, GcOrder, GcState, Op, Space, Ssd};
+pub use ssd::{
+    Command, CommandError, Completion, GcMode, GcOrder, GcState, Op, Space, Ssd, Thresholds,
+};
 pub use stats::{FlashStats, Stats, Sum, Wear};

@@ -41,6 +41,13 @@ pub struct Stats {
     pub writes: u64,
     /// Commands that have ended and for which garbage collection had to end or pause first.
     pub delayed_by_gc: u64,
+    /// Commands that have ended and of which an operation came to a die that was erasing, or that
+    /// waits for one that was.
+    #[serde(default)]
+    pub erase_hits: u64,
+    /// Blocks of [`GcOrder::Once`](crate::GcOrder::Once) that were erased.
+    #[serde(default)]
+    pub forced: u64,
     /// How long operations of read commands waited for their die.
     pub read_queue: Sum,
     /// How long operations of write commands, or programs of the buffer, waited for their die.

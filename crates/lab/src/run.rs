@@ -247,6 +247,9 @@ impl<T: System> Runner<'_, T> {
                 && arrival.bytes.is_multiple_of(BLOCK_BYTES as u32);
         if measured {
             self.meter.came(at, arrival.kind, (lba, blocks), aligned);
+            if self.system.ssds().any(|ssd| ssd.erasing().next().is_some()) {
+                self.meter.came_during_erase();
+            }
         }
         self.waiting.push_back((Flight { kind: arrival.kind, came: at, blocks, measured }, lba));
     }

@@ -11,8 +11,10 @@ use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Engine, Io, IoId, SteeringPolicy};
+use raidcore::geometry::Geometry;
 use raidcore::units::{DeviceId, MemberId, Set};
 
+use crate::collect::age::parity_shares;
 use crate::collect::{Flash, Limits, Order};
 use crate::detect::{Mood, Score};
 use crate::scheme::Scheme;
@@ -28,7 +30,8 @@ const EXTRA_READS_TOLD: f64 = 0.25;
 const DETOURS_DETECTED: f64 = 0.05;
 
 /// The state that is assumed of a member that reports none.
-const SILENT: Flash = Flash { free: 1.0, collecting: false, in_flight: 0 };
+const SILENT: Flash =
+    Flash { free: 1.0, collecting: false, at_work: false, dirtiest: 0.0, age: 0.0, in_flight: 0 };
 
 /// A host's devices, as steering sees them.
 pub trait Devices {
@@ -132,7 +135,8 @@ impl Steering {
             return None;
         }
         let devices: Vec<Option<DeviceId>> = devices().collect();
-        let members = self.members(&devices, engine.geometry().redundancy(), host);
+        let members = self.members(&devices, engine.geometry(), host);
+        let told = members.all_tell();
         if let Some((known, controller)) = &mut self.controller {
             let is_other = |member: &MemberId| devices[member.index()] != known[member.index()];
             let other = Set::first(devices.len()).filter(is_other);
@@ -141,7 +145,6 @@ impl Steering {
         } else {
             self.controller = Some((devices, Controller::new(self.scheme, members, now)));
         }
-        let told = members.all_tell();
         let detected = DETOURS_DETECTED * engine.geometry().data() as f64;
         let budget = if told { EXTRA_READS_TOLD } else { detected };
         Some(self.scheme.place(self.extra_reads.unwrap_or(budget), told))
@@ -202,7 +205,7 @@ impl Steering {
     fn members(
         &self,
         devices: &[Option<DeviceId>],
-        redundancy: usize,
+        geometry: &Geometry,
         host: &dyn Devices,
     ) -> Members {
         let says = |member: &MemberId| match devices[member.index()] {
@@ -210,12 +213,14 @@ impl Steering {
             Some(device) => self.source == Source::Told && host.flash(device).is_some(),
         };
         let telling = Set::first(devices.len()).filter(says);
-        let mut limits = devices.iter().flatten().filter_map(|&device| host.flash(device));
+        let limits = |&device: &Option<DeviceId>| Some(host.flash(device?)?.1);
+        let limits = devices.iter().map(|device| limits(device).unwrap_or_default());
         Members {
             count: devices.len(),
-            redundancy,
+            redundancy: geometry.redundancy(),
             telling: telling.collect(),
-            limits: limits.next().map_or(Limits::default(), |(_, limits)| limits),
+            limits: limits.collect(),
+            parity: parity_shares(geometry),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::scheme::Scheme;
 use crate::turn_trial::TurnTrial;
 
 /// An array's members, as a [`Controller`] sees them.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Members {
     /// How many there are.
     pub count: usize,
@@ -24,8 +24,10 @@ pub struct Members {
     pub redundancy: usize,
     /// Those that report when they collect garbage, and are believed.
     pub telling: Set<MemberId>,
-    /// The limits of those that take orders when to collect.
-    pub limits: Limits,
+    /// The limits of each; the default's if it takes no orders when to collect.
+    pub limits: Vec<Limits>,
+    /// The share of the array's parity that each holds, in parts of one.
+    pub parity: Vec<f64>,
 }
 
 impl Members {
@@ -58,14 +60,14 @@ impl Controller {
     pub fn new(scheme: Scheme, members: Members, now: Instant) -> Self {
         let mut controller = Self {
             scheme,
-            members,
+            busy_times: alloc::vec![(now, Duration::ZERO); members.count],
+            members: members.clone(),
             watch: None,
             rest: None,
             signals: None,
             telling: Set::EMPTY,
             collecting: Set::EMPTY,
             busy: Set::EMPTY,
-            busy_times: alloc::vec![(now, Duration::ZERO); members.count],
         };
         controller.changed(now, members, Set::EMPTY);
         controller
@@ -73,13 +75,14 @@ impl Controller {
 
     /// The members `other` are new devices from now on, which have been given no order.
     pub fn changed(&mut self, now: Instant, members: Members, other: Set<MemberId>) {
-        let Members { count, redundancy, telling, limits } = members;
-        let collect = self.scheme.collect(limits, redundancy);
+        let (count, redundancy, telling) = (members.count, members.redundancy, members.telling);
+        let all_tell = members.all_tell();
+        let collect = self.scheme.collect(&members);
         self.watch = collect.map(|policy| Watch::new(policy, now));
         self.rest = self.scheme.tries_turns().then(TurnTrial::default);
         self.members = members;
         self.telling = telling;
-        if !self.scheme.goes_around() || members.all_tell() {
+        if !self.scheme.goes_around() || all_tell {
             self.signals = None;
         } else if let Some(signals) = &mut self.signals {
             signals.replaced(now, other, telling);
@@ -135,8 +138,7 @@ impl Controller {
         let Some(watch) = &mut self.watch else { return };
         let rests = self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals));
         if rests != watch.rests() {
-            let Members { limits, redundancy, .. } = self.members;
-            watch.set(if rests { None } else { self.scheme.collect(limits, redundancy) });
+            watch.set(if rests { None } else { self.scheme.collect(&self.members) });
             if rests {
                 (0..members.len()).for_each(|member| order(member, Order::Auto));
             }

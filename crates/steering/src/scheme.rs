@@ -5,7 +5,10 @@ use core::fmt;
 
 use raidcore::engine::SteeringPolicy;
 
-use crate::collect::{Collect, Global, Limits, Rotate, Window};
+use crate::Members;
+use crate::collect::age::{Age, Law};
+use crate::collect::modes::{Forcing, Modes};
+use crate::collect::{Collect, Global, Rotate, Window};
 use crate::hold::{CACHES, Cache};
 use crate::steer::{Reconstruct, Staged, Steer};
 
@@ -23,6 +26,10 @@ pub struct Scheme {
     /// Whether popular blocks are copied, and all writes staged while a member is rebuilt.
     by_the_paper: bool,
     turns: Turns,
+    /// How thresholds follow ages, if they do.
+    ages: Option<Law>,
+    /// Which members collect with one that begins to, if the drives decide when.
+    forcing: Option<Forcing>,
     /// Whether a way that loses rests.
     tries: bool,
     cache: Cache,
@@ -34,6 +41,8 @@ enum Turns {
     Global,
     Rotate,
     Window,
+    /// By thresholds that members are given.
+    Given,
 }
 
 /// Whether slow reads are hedged.
@@ -85,6 +94,34 @@ pub const SCHEMES: &[Scheme] = &[
     .hedges(Hedges::Untold)
     .stages(Staged::All)
     .tries(),
+    row("preempt", "members that collect let users go before each page", Turns::Given),
+    row(
+        "preempt+age",
+        "and collect the earlier, the younger they are for their parity",
+        Turns::Given,
+    )
+    .ages(Law::Damped),
+    row("preempt+age-printed", "the same as the paper prints it", Turns::Given).ages(Law::Printed),
+    row(
+        "age-aware",
+        "preempt+age, and members that are about to collect do so together",
+        Turns::Given,
+    )
+    .ages(Law::Damped)
+    .forcing(Forcing::Near),
+    row("age-aware-printed", "the same as the paper prints it", Turns::Given)
+        .ages(Law::Printed)
+        .forcing(Forcing::Printed),
+    row(
+        "evenkeel+age",
+        "evenkeel, and turns come the earlier, the younger members are for their parity",
+        Turns::Rotate,
+    )
+    .around()
+    .hedges(Hedges::Untold)
+    .stages(Staged::All)
+    .tries()
+    .ages(Law::Damped),
 ];
 
 const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
@@ -96,6 +133,8 @@ const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
         writes: None,
         by_the_paper: false,
         turns,
+        ages: None,
+        forcing: None,
         tries: false,
         cache: CACHES[0],
     }
@@ -120,6 +159,14 @@ impl Scheme {
 
     const fn tries(self) -> Self {
         Self { tries: true, ..self }
+    }
+
+    const fn ages(self, law: Law) -> Self {
+        Self { ages: Some(law), ..self }
+    }
+
+    const fn forcing(self, forcing: Forcing) -> Self {
+        Self { forcing: Some(forcing), ..self }
     }
 
     const fn by_the_paper(self) -> Self {
@@ -199,15 +246,25 @@ impl Scheme {
         self.tries && self.turns == Turns::Rotate
     }
 
-    /// Its policy for garbage collection, for members with these limits and this redundancy; none
-    /// if they are left alone.
+    /// Whether it orders members when to collect.
     #[must_use]
-    pub fn collect(&self, limits: Limits, redundancy: usize) -> Option<Box<dyn Collect>> {
+    pub fn gives_orders(&self) -> bool {
+        self.turns != Turns::Local
+    }
+
+    /// Its policy for garbage collection; none if members are left alone.
+    #[must_use]
+    pub fn collect(&self, members: &Members) -> Option<Box<dyn Collect>> {
+        let limits = || members.limits.clone();
+        let age = self.ages.map(|law| Age::new(law, &members.limits, &members.parity));
         match self.turns {
             Turns::Local => None,
-            Turns::Global => Some(Box::new(Global::new(limits))),
-            Turns::Window => Some(Box::new(Window::new(limits))),
-            Turns::Rotate => Some(Box::new(Rotate::new(limits, redundancy.max(1)))),
+            Turns::Global => Some(Box::new(Global::new(limits()))),
+            Turns::Window => Some(Box::new(Window::new(limits()))),
+            Turns::Rotate => {
+                Some(Box::new(Rotate::new(limits(), members.redundancy.max(1)).aged(age)))
+            }
+            Turns::Given => Some(Box::new(Modes::fixed(limits()).aged(age).forcing(self.forcing))),
         }
     }
 }

@@ -25,7 +25,8 @@ struct Host {
 impl Devices for Host {
     fn flash(&self, DeviceId(device): DeviceId) -> Option<(Flash, Limits)> {
         let collecting = self.collecting.contains(&device);
-        let flash = Flash { free: 0.5, collecting, in_flight: 0 };
+        let (at_work, dirtiest, age) = (collecting, 0.0, 0.0);
+        let flash = Flash { free: 0.5, collecting, at_work, dirtiest, age, in_flight: 0 };
         self.telling.contains(&device).then_some((flash, Limits::default()))
     }
 

@@ -7,14 +7,19 @@ use proptest::prelude::*;
 use raidcore::units::MemberId;
 use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate, Window};
 
-const LIMITS: Limits = Limits { start: 0.05, stop: 0.1 };
+const LIMITS: Limits = Limits { start: 0.05, stop: 0.1, hard: 0.03, spare: 0.15 };
+
+/// Enough members with them.
+fn limits() -> Vec<Limits> {
+    vec![LIMITS; 9]
+}
 
 fn calm(free: f64) -> Flash {
-    Flash { free, collecting: false, in_flight: 0 }
+    Flash { free, collecting: false, at_work: false, dirtiest: 0.5, age: 0.0, in_flight: 0 }
 }
 
 fn collecting(free: f64) -> Flash {
-    Flash { free, collecting: true, in_flight: 0 }
+    Flash { collecting: true, at_work: true, ..calm(free) }
 }
 
 /// What a policy says, seeing these members.
@@ -30,7 +35,7 @@ fn said_at(now: Instant, policy: &mut dyn Collect, members: &[Flash]) -> Vec<(us
 
 #[test]
 fn who_has_least_goes_first_and_the_others_hold() {
-    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut rotate = Rotate::new(limits(), 1);
     let first = said(&mut rotate, &[calm(0.05), calm(0.03), calm(0.2)]);
     assert_eq!(first, [(1, Order::Reach(0.03 + 0.1)), (0, Order::Hold), (2, Order::Hold)]);
     assert_eq!(said(&mut rotate, &[calm(0.05), collecting(0.05), calm(0.2)]), []);
@@ -41,7 +46,7 @@ fn who_has_least_goes_first_and_the_others_hold() {
 
 #[test]
 fn who_has_nothing_to_collect_keeps_nobody_waiting() {
-    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut rotate = Rotate::new(limits(), 1);
     let members = [calm(0.01), calm(0.02)];
     assert_eq!(said(&mut rotate, &members)[0], (0, Order::Reach(0.01 + 0.1)));
     let orders: Vec<_> = (0..100).flat_map(|_| said(&mut rotate, &members)).collect();
@@ -50,32 +55,49 @@ fn who_has_nothing_to_collect_keeps_nobody_waiting() {
 
 #[test]
 fn when_one_collects_all_do_until_none_does() {
-    let mut global = Global::new(LIMITS);
+    let mut global = Global::new(limits());
     assert_eq!(said(&mut global, &[calm(0.3), calm(0.3)]), []);
-    let all = [(0, Order::Reach(0.3 + 0.05)), (1, Order::Reach(0.1))];
-    assert_eq!(said(&mut global, &[calm(0.3), collecting(0.05)]), all);
-    assert_eq!(said(&mut global, &[collecting(0.05), calm(0.1)]), []);
+    let all = [(0, Order::Reach(0.1 + 0.05)), (1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.1), collecting(0.05)]), all);
+    assert_eq!(said(&mut global, &[collecting(0.05), calm(0.09)]), []);
     let auto = [(0, Order::Auto), (1, Order::Auto)];
-    assert_eq!(said(&mut global, &[calm(0.1), calm(0.1)]), auto);
+    assert_eq!(said(&mut global, &[calm(0.1), calm(0.09)]), auto, "no one has more to collect");
+    let alone = [(1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.11), collecting(0.05)]), alone, "one has room enough");
+}
+
+#[test]
+fn who_has_collected_with_the_others_is_left_alone_though_it_is_written_meanwhile() {
+    let mut global = Global::new(limits());
+    said(&mut global, &[calm(0.09), collecting(0.05)]);
+    assert_eq!(said(&mut global, &[collecting(0.13), collecting(0.07)]), []);
+    assert_eq!(said(&mut global, &[collecting(0.14), collecting(0.07)]), [(0, Order::Auto)]);
+    assert_eq!(said(&mut global, &[calm(0.08), collecting(0.08)]), [], "it had its share");
+    assert_eq!(said(&mut global, &[calm(0.08), collecting(0.1)]), [(1, Order::Auto)]);
+    // One that is at it still does not make the others collect again, one that begins does.
+    assert_eq!(said(&mut global, &[calm(0.07), collecting(0.1)]), []);
+    assert_eq!(said(&mut global, &[calm(0.07), calm(0.1)]), []);
+    let again = [(0, Order::Reach(0.07 + 0.05)), (1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.07), collecting(0.05)]), again);
 }
 
 #[test]
 fn whose_turn_has_come_is_told_when_it_has_nothing_in_hand() {
-    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut rotate = Rotate::new(limits(), 1);
     let occupied = Flash { in_flight: 2, ..calm(0.03) };
     assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), [(1, Order::Hold), (0, Order::Hold)]);
     assert!(rotate.turns().has(MemberId(1)), "it is left alone from now on");
     assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), []);
     assert_eq!(said(&mut rotate, &[calm(0.2), calm(0.03)]), [(1, Order::Reach(0.03 + 0.1))]);
     // A member that always has I/O in hand collects, too.
-    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut rotate = Rotate::new(limits(), 1);
     let orders: Vec<_> = (0..1000).flat_map(|_| said(&mut rotate, &[occupied])).collect();
     assert!(orders.contains(&(0, Order::Reach(0.03 + 0.1))), "{orders:?}");
 }
 
 #[test]
 fn while_a_member_is_missing_who_collects_gives_way() {
-    let mut rotate = Rotate::new(LIMITS, 2);
+    let mut rotate = Rotate::new(limits(), 2);
     let mut said = |members: &[Flash], missing| {
         let mut said = Vec::new();
         let mut order = |member, order| said.push((member, order));
@@ -101,7 +123,7 @@ fn while_a_member_is_missing_who_collects_gives_way() {
 /// Members that always have I/O in hand, and do as they are told: the least room that each has in a long run,
 /// and how often each begins to collect.
 fn always_occupied(missing: bool) -> Vec<(f64, u32)> {
-    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut rotate = Rotate::new(limits(), 1);
     let mut members = vec![Flash { in_flight: 1, ..calm(0.06) }; 4];
     let mut orders = vec![Order::Auto; members.len()];
     let mut found = vec![(1.0_f64, 0); members.len()];
@@ -132,7 +154,7 @@ fn members_that_always_have_something_in_hand_have_their_turns() {
 
 #[test]
 fn who_gives_way_for_long_keeps_nobody_waiting() {
-    let mut rotate = Rotate::new(LIMITS, 1);
+    let mut rotate = Rotate::new(limits(), 1);
     let mut orders = Vec::new();
     for look in 0..1000 {
         let members = [Flash { in_flight: look % 2, ..calm(0.03) }, calm(0.04)];
@@ -145,7 +167,7 @@ fn who_gives_way_for_long_keeps_nobody_waiting() {
 
 #[test]
 fn windows_come_round() {
-    let mut window = Window::new(LIMITS);
+    let mut window = Window::new(limits());
     let members = [calm(0.06), calm(0.2), calm(0.3)];
     let at = |millis| Instant::ORIGIN + Duration::from_millis(millis);
     let first = said_at(at(0), &mut window, &members);
@@ -158,6 +180,20 @@ fn windows_come_round() {
     assert_eq!(may, [2, 0, 1, 2]);
 }
 
+#[test]
+fn members_have_limits_of_their_own() {
+    let small = Limits { start: 0.2, stop: 0.3, ..LIMITS };
+    let members = [calm(0.15), calm(0.06)];
+    let mut rotate = Rotate::new(vec![small, LIMITS], 1);
+    let first = said(&mut rotate, &members);
+    assert_eq!(first, [(0, Order::Reach(0.15 + 2.0 * (0.3 - 0.2))), (1, Order::Hold)]);
+    let mut window = Window::new(vec![small, LIMITS]);
+    assert_eq!(said(&mut window, &members)[0], (0, Order::Reach(0.15 + (0.3 - 0.2))));
+    let mut global = Global::new(vec![small, LIMITS]);
+    let all = [(0, Order::Reach(0.2 + (0.3 - 0.2))), (1, Order::Reach(0.06 + 0.05))];
+    assert_eq!(said(&mut global, &[collecting(0.2), calm(0.06)]), all);
+}
+
 proptest! {
     /// Of members that do as they are told, no more collect at a time than they may.
     #[test]
@@ -166,7 +202,7 @@ proptest! {
         at_most in 1..3usize,
         spent in prop::collection::vec((0..9usize, 0.0..0.03f64), 0..400),
     ) {
-        let mut rotate = Rotate::new(LIMITS, at_most);
+        let mut rotate = Rotate::new(limits(), at_most);
         let mut members: Vec<_> = frees.into_iter().map(calm).collect();
         let mut orders = vec![Order::Auto; members.len()];
         for (member, used) in spent {

@@ -84,16 +84,21 @@ fn what_contains_a_flush_is_not_judged() {
 
 #[test]
 fn nobody_is_watched_where_it_makes_no_difference() {
-    let members =
-        Members { count: 4, redundancy: 1, telling: Set::EMPTY, limits: Limits::default() };
-    let all_tell = Members { telling: Set::first(4), ..members };
-    let watches = |scheme: &str, members| {
+    let members = Members {
+        count: 4,
+        redundancy: 1,
+        telling: Set::EMPTY,
+        limits: vec![Limits::default(); 4],
+        parity: vec![0.25; 4],
+    };
+    let all_tell = Members { telling: Set::first(4), ..members.clone() };
+    let watches = |scheme: &str, members: &Members| {
         let scheme = Scheme::named(scheme).expect("there is one");
-        let controller = Controller::new(scheme, members, NOW);
+        let controller = Controller::new(scheme, members.clone(), NOW);
         (controller.signals().is_some(), controller.asks())
     };
-    assert_eq!(watches("plain", members), (false, false));
-    assert_eq!(watches("rotate", members), (false, true));
-    assert_eq!(watches("reconstruct", members), (true, false));
-    assert_eq!(watches("reconstruct", all_tell), (false, true));
+    assert_eq!(watches("plain", &members), (false, false));
+    assert_eq!(watches("rotate", &members), (false, true));
+    assert_eq!(watches("reconstruct", &members), (true, false));
+    assert_eq!(watches("reconstruct", &all_tell), (false, true));
 }

@@ -34,7 +34,10 @@ impl Array {
         (0..10).for_each(|_| self.totals.add(times * CALM, CALM));
         let millis = self.now.0 / 1_000_000;
         let collects = |member| (millis + 250 * member) % 1000 < 50;
-        let flash = |member| Flash { free: 0.05, collecting: collects(member), in_flight: 0 };
+        let flash = |member| {
+            let (collecting, at_work) = (collects(member), collects(member));
+            Flash { free: 0.05, collecting, at_work, dirtiest: 0.0, age: 0.0, in_flight: 0 }
+        };
         (0..MEMBERS).map(flash).collect()
     }
 
@@ -113,10 +116,11 @@ fn members_whose_turns_rest_decide_by_themselves() {
         count: MEMBERS as usize,
         redundancy: 1,
         telling: Set::first(MEMBERS as usize),
-        limits: Limits { start: 0.05, stop: 0.1 },
+        limits: vec![Limits { start: 0.05, stop: 0.1, hard: 0.01, spare: 0.15 }; MEMBERS as usize],
+        parity: vec![0.25; MEMBERS as usize],
     };
     let scheme = Scheme::named("evenkeel").expect("it exists");
-    let mut controller = Controller::new(scheme, members, Instant::ORIGIN);
+    let mut controller = Controller::new(scheme, members.clone(), Instant::ORIGIN);
     let mut array = Array::new();
     let mut orders = [Order::Auto; MEMBERS as usize];
     let (mut alone, mut asked) = (0, 0);

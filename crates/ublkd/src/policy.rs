@@ -2,7 +2,6 @@
 //! policy is chosen.
 
 use raidcore::meta::ArrayRecord;
-use steering::collect::Limits;
 use steering::scheme::{SCHEMES, Scheme};
 
 /// The properties of an array that policies require.
@@ -57,7 +56,7 @@ impl Able {
         if scheme.needs_staging() && !self.stages {
             return Err(PolicyError::NoStagingLog { policy, others });
         }
-        if !self.takes_turns && scheme.collect(Limits::default(), 1).is_some() {
+        if !self.takes_turns && scheme.gives_orders() {
             return Err(PolicyError::NoTurns { policy, others });
         }
         Ok(())
@@ -112,7 +111,7 @@ mod tests {
             let able = Able { in_log, stages, takes_turns };
             let with = |&cache: &Cache| SCHEMES.iter().map(move |scheme| scheme.with(cache));
             for scheme in CACHES.iter().flat_map(with) {
-                let turns = scheme.collect(Limits::default(), 1).is_some();
+                let turns = scheme.gives_orders();
                 let can = (stages || !scheme.needs_staging()) && (takes_turns || !turns);
                 let checked = able.check(scheme);
                 assert_eq!(checked.is_ok(), can, "{scheme} with {able:?}");

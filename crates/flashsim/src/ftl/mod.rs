@@ -274,6 +274,14 @@ impl Ftl {
             .is_some_and(|id| u32::from(self.blocks[id as usize].valid) <= most)
     }
 
+    /// The invalid pages of the block of `plane` that would be collected next: of its victim if it
+    /// has one; `None` if no block is sealed.
+    pub(crate) fn dirtiest(&self, plane: u32) -> Option<u32> {
+        let victim = self.planes[plane as usize].victim.map(|victim| victim.block);
+        let block = victim.or_else(|| self.victims.likely(&self.blocks, plane))?;
+        Some(self.geometry.data_pages - u32::from(self.blocks[block as usize].valid))
+    }
+
     /// Moves the next pages of the plane's victim, as many as one program takes. Chooses a victim
     /// if there is none; `None` if none is sealed.
     pub(crate) fn collect(&mut self, plane: u32) -> Option<Step> {

@@ -95,6 +95,23 @@ impl Victims {
         }
     }
 
+    /// The block that [`Victims::choose`] would choose. Nothing is drawn for it: where blocks are
+    /// drawn at random, it is the best of as many that were sealed first.
+    pub(crate) fn likely(&self, blocks: &[Block], plane: u32) -> Option<u32> {
+        let among = match self.policy {
+            Victim::Greedy => {
+                let from = plane * self.lists_per_plane;
+                let mut lists = self.fewest[plane as usize]..self.lists_per_plane;
+                return lists.find_map(|list| self.lists[(from + list) as usize].first());
+            }
+            Victim::Fifo => 1,
+            Victim::WindowedGreedy(window) => window,
+            Victim::DChoices(d) => d,
+        };
+        let sealed = self.lists[plane as usize].iter(blocks).take(among as usize);
+        sealed.min_by_key(|&id| blocks[id as usize].valid)
+    }
+
     /// The best of `d` sealed blocks, drawn with replacement.
     fn draw(&mut self, blocks: &[Block], plane: u32, d: u32) -> Option<u32> {
         self.lists[plane as usize].first()?;

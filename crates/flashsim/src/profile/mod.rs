@@ -326,6 +326,19 @@ pub struct ReadRetry {
     pub limit: u32,
 }
 
+/// Shares of a plane's blocks by which a drive collects when it decides by itself, in whole blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GcLimits {
+    /// So many are free when collection must start ...
+    pub start: f64,
+    /// ... and when it ends.
+    pub stop: f64,
+    /// So many are free when the drive collects whatever it is told.
+    pub hard: f64,
+    /// So many are not offered to the host.
+    pub spare: f64,
+}
+
 impl Profile {
     /// A profile from TOML text; `origin` names it in errors.
     ///
@@ -414,14 +427,19 @@ impl Profile {
         error::check(self)
     }
 
-    /// The shares of a plane's blocks that are free when collection must start, and when it ends,
-    /// in whole blocks.
+    /// The drive's own thresholds.
     #[must_use]
-    pub fn gc_limits(&self) -> (f64, f64) {
-        let blocks = f64::from(self.geometry.blocks);
-        let start = self.share(self.gc.start).max(1);
+    pub fn gc_limits(&self) -> GcLimits {
+        let hard = self.share(self.gc.hard).max(1);
+        let start = self.share(self.gc.start).max(hard);
         let stop = self.share(self.gc.stop.unwrap_or(self.gc.start)).max(start) + 1;
-        (f64::from(start) / blocks, f64::from(stop) / blocks)
+        let share = |blocks| f64::from(blocks) / f64::from(self.geometry.blocks);
+        GcLimits {
+            start: share(start),
+            stop: share(stop),
+            hard: share(hard),
+            spare: share(self.spare_blocks()),
+        }
     }
 
     /// Bytes that one entry of the map covers: a *page* everywhere outside of profiles.

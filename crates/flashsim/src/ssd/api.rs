@@ -46,6 +46,8 @@ pub struct Completion {
     pub latency: Duration,
     /// Whether it had to wait for garbage collection.
     pub delayed_by_gc: bool,
+    /// Whether an operation of it came to a die that was erasing, or that waits for one that was.
+    pub met_erase: bool,
 }
 
 /// A command that can't be carried out.
@@ -79,6 +81,41 @@ pub enum GcOrder {
     /// Collect now, whether operations wait or not, until this share of each plane's blocks is
     /// free, then hold.
     Reach(f64),
+    /// The drive, by these thresholds instead of its own.
+    Thresholds(Thresholds),
+    /// Besides what was ordered before: collect the dirtiest block now that is not being collected,
+    /// if more than this share of its pages is invalid. Operations go before each page of it.
+    Once {
+        /// The share of invalid pages.
+        gce: f64,
+    },
+}
+
+/// When to collect, and how: Algorithm 2 of McEwan and Komsul, "Age Aware Pre-emptive Garbage
+/// Collection for SSD RAID". The levels are shares of free blocks of a plane; `high` is the
+/// lowest, as the priority of collection is high there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// At this level and below, operations go before each page that is moved; collection begins if
+    /// it is efficient.
+    pub low: f64,
+    /// At this level and below it begins even if it is not.
+    pub medium: f64,
+    /// At this level and below operations wait for it.
+    pub high: f64,
+    /// It is efficient if more than this share of the victim's pages is invalid.
+    pub gce: f64,
+}
+
+/// How a drive collects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GcMode {
+    /// Operations wait.
+    Normal,
+    /// Operations go before each page that is moved.
+    PreEmptive,
+    /// It does not.
+    None,
 }
 
 /// How much of a drive is erased.

@@ -73,6 +73,11 @@ impl Die {
         }
     }
 
+    /// Whether it is erasing, or has suspended an erase.
+    pub(crate) fn erases(&self) -> bool {
+        [self.running, self.suspended].iter().flatten().any(|it| it.work == Work::Erase)
+    }
+
     pub(crate) fn push(&mut self, jobs: &mut Pool<Job>, id: u32) {
         match self.last {
             NONE => self.first = id,

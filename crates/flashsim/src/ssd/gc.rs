@@ -12,10 +12,11 @@
 use det::Instant;
 
 use super::Ssd;
-use super::api::{GcOrder, GcState};
+use super::api::GcState;
 use super::die_gc::Boundary;
 use super::dispatch::Eligible;
 use super::event::Event;
+use super::orders::Orders;
 use super::work::{NONE, Work};
 use crate::ftl::Step;
 use crate::geometry::Geometry;
@@ -36,15 +37,13 @@ pub(super) struct Gc {
     scope: Scope,
     unit: Unit,
     host_turns: u32,
-    preempt: Preempt,
+    pub(super) preempt: Preempt,
     only_when_waiting: bool,
     start: u32,
     stop: u32,
-    hard: u32,
+    pub(super) hard: u32,
     idle: Option<Idle>,
-    order: GcOrder,
-    /// Free blocks per plane that [`GcOrder::Reach`] wants.
-    reach: u32,
+    pub(super) orders: Orders,
     low: Vec<bool>,
     /// Per domain: active dies, blocks left of the unit, and when a die was last active.
     active: Vec<u32>,
@@ -81,8 +80,7 @@ impl Gc {
                 stop: profile.share(idle.stop.unwrap_or(idle.start)).max(start),
                 gain: (idle.gain * f64::from(g.data_pages)) as u32,
             }),
-            order: GcOrder::Auto,
-            reach: 0,
+            orders: Orders::default(),
             low: vec![false; g.planes as usize],
             active: vec![0; domains],
             quota: vec![0; domains],
@@ -92,17 +90,6 @@ impl Gc {
             time: 0,
             lengths: Sum::default(),
         }
-    }
-
-    pub(super) fn set_order(&mut self, order: GcOrder, profile: &Profile) {
-        self.order = order;
-        self.reach = match order {
-            GcOrder::Reach(share) => {
-                let most = profile.spare_blocks().saturating_sub(3);
-                profile.share(share.clamp(0.0, 1.0)).min(most)
-            }
-            GcOrder::Auto | GcOrder::Hold | GcOrder::AllowUntil(_) => 0,
-        };
     }
 
     pub(super) fn state(&self) -> GcState {
@@ -119,15 +106,6 @@ impl Gc {
         self.time = 0;
         self.since = now;
     }
-
-    /// Whether the drive may collect by its own thresholds.
-    fn allowed(&self, now: u64) -> bool {
-        match self.order {
-            GcOrder::Auto => true,
-            GcOrder::Hold | GcOrder::Reach(_) => false,
-            GcOrder::AllowUntil(end) => now < end.0,
-        }
-    }
 }
 
 impl Ssd {
@@ -136,9 +114,12 @@ impl Ssd {
         self.dies[id as usize].gc.cursor
     }
 
-    /// Whether `plane` has too few free blocks.
+    /// Whether `plane` has too few free blocks, when the drive decides by itself.
     pub(super) fn is_low(&self, plane: u32) -> bool {
-        self.gc.low[plane as usize]
+        match self.gc.orders.low() {
+            Some(_) => self.ftl.free_blocks(plane) <= self.gc.start,
+            None => self.gc.low[plane as usize],
+        }
     }
 
     /// Restores the collection's state after a power cut: the total time, each die's search
@@ -161,17 +142,31 @@ impl Ssd {
 
     /// The number of free blocks of `plane` has changed.
     pub(super) fn note_free(&mut self, plane: u32) {
-        if self.profile.gc.instant && self.ftl.free_blocks(plane) <= self.gc.start {
+        let start = self.gc.orders.low().unwrap_or(self.gc.start);
+        if self.profile.gc.instant && self.ftl.free_blocks(plane) <= start {
             self.ftl.collect_now(plane);
         }
         let free = self.ftl.free_blocks(plane);
         let low = &mut self.gc.low[plane as usize];
-        *low = free <= if *low { self.gc.stop } else { self.gc.start };
+        let own = if *low { self.gc.stop } else { self.gc.start };
+        *low = free <= self.gc.orders.low().unwrap_or(own);
+    }
+
+    /// Whether `plane` is low by other thresholds than before.
+    pub(super) fn forget_low(&mut self, plane: u32) {
+        let start = self.gc.orders.low().unwrap_or(self.gc.start);
+        self.gc.low[plane as usize] = self.ftl.free_blocks(plane) <= start;
     }
 
     /// Whether the collection of other dies keeps this one from serving the host.
     pub(super) fn gc_blocks(&self, id: u32) -> bool {
         self.gc.scope != Scope::Plane && self.gc.active[self.domain(id)] > 0
+    }
+
+    /// Whether what comes to this die now has to wait for an erase.
+    pub(super) fn waits_for_erase(&self, id: u32) -> bool {
+        let beside = |other: u32| self.domain(other) == self.domain(id);
+        self.dies[id as usize].erases() || self.gc_blocks(id) && self.erasing().any(beside)
     }
 
     /// Whether collection that keeps this die from serving the host was active at any time since
@@ -234,8 +229,8 @@ impl Ssd {
         let by_turn = gc.boundary == Boundary::Unit && (gc.turns > 0 || gc.background);
         let by_preemption = match gc.boundary {
             Boundary::Begin => false,
-            Boundary::Page => self.gc.preempt == Preempt::Page,
-            Boundary::Block | Boundary::Unit => self.gc.preempt != Preempt::Never,
+            Boundary::Page => self.preempt(gc.plane) == Preempt::Page,
+            Boundary::Block | Boundary::Unit => self.preempt(gc.plane) != Preempt::Never,
         };
         let may_wait = self.ftl.free_blocks(gc.plane) > self.gc.hard;
         let others = self.gc.active[self.domain(id)] - u32::from(gc.active);
@@ -273,7 +268,9 @@ impl Ssd {
         let quota = &mut self.gc.quota[domain];
         *quota = quota.saturating_sub(1);
         self.dies[id as usize].gc.boundary = Boundary::Block;
-        if *quota == 0 || !self.permitted(plane) || !self.pick_fewest(id) {
+        let was_ordered = self.gc.orders.erased(plane);
+        self.stats.forced += u64::from(was_ordered);
+        if was_ordered || *quota == 0 || !self.permitted(plane) || !self.pick_fewest(id) {
             self.unit_done(id);
         }
     }
@@ -325,6 +322,8 @@ impl Ssd {
         let others = self.gc.active[domain] - u32::from(self.dies[id as usize].gc.active);
         if others == 0 || self.gc.quota[domain] == 0 {
             self.gc.quota[domain] = match self.gc.unit {
+                // The host's thresholds are looked at block by block.
+                _ if self.gc.orders.low().is_some() => 1,
                 Unit::Page | Unit::Block => 1,
                 Unit::Burst(blocks) => blocks,
             };
@@ -343,7 +342,9 @@ impl Ssd {
         for step in 0..count {
             let at = (cursor + step) % count;
             let plane = planes.start + at;
-            if self.wanted(id, plane, background) && self.ftl.can_collect(plane, gain) {
+            let ordered = self.gc.orders.gain(plane, self.ftl.free_blocks(plane));
+            if self.wanted(id, plane, background) && self.ftl.can_collect(plane, gain.max(ordered))
+            {
                 self.dies[id as usize].gc.cursor = (at + 1) % count;
                 return Some(plane);
             }
@@ -355,7 +356,7 @@ impl Ssd {
     fn wanted(&self, id: u32, plane: u32, background: bool) -> bool {
         let free = self.ftl.free_blocks(plane);
         let gc = &self.gc;
-        if free < gc.reach {
+        if gc.orders.want(plane, free) {
             return true;
         }
         if gc.only_when_waiting && !background && self.dies[id as usize].waiting == 0 {
@@ -364,7 +365,10 @@ impl Ssd {
         if free <= gc.hard {
             return true;
         }
-        if !gc.allowed(self.now) {
+        if gc.orders.low().is_some() {
+            return gc.low[plane as usize];
+        }
+        if !gc.orders.allow(self.now) {
             return false;
         }
         let joins = gc.scope == Scope::Device && gc.active[0] > 0 && free <= gc.stop;
@@ -377,7 +381,8 @@ impl Ssd {
     /// Whether collection of `plane` that has begun may go on in the middle of a unit.
     fn permitted(&self, plane: u32) -> bool {
         let free = self.ftl.free_blocks(plane);
-        self.gc.allowed(self.now) || free <= self.gc.hard || free < self.gc.reach
+        let orders = &self.gc.orders;
+        orders.allow(self.now) || free <= self.gc.hard || orders.let_go_on(plane, free)
     }
 
     /// The die has nothing more to collect.
@@ -438,7 +443,7 @@ impl Ssd {
     pub(super) fn await_idleness(&mut self, id: u32) {
         let Some(idle) = self.gc.idle else { return };
         let mut planes = self.geometry().planes_of(id);
-        if self.gc.allowed(self.now)
+        if self.gc.orders.allow(self.now)
             && planes.any(|plane| self.ftl.free_blocks(plane) <= idle.start)
         {
             let begun = self.dies[id as usize].begun;

@@ -140,6 +140,9 @@ impl Ssd {
     }
 
     fn queue(&mut self, die: u32, kind: JobKind, command: u32, pages: u32) {
+        if command != NONE && self.waits_for_erase(die) {
+            self.commands[command].met_erase = true;
+        }
         let job = self.jobs.add(Job::new(kind, command, pages, self.now));
         self.dies[die as usize].push(&mut self.jobs, job);
         if matches!(kind, JobKind::Read { .. }) {
@@ -198,12 +201,14 @@ impl Ssd {
             Op::Trim | Op::Flush => {}
         }
         self.stats.delayed_by_gc += u64::from(pending.delayed_by_gc);
+        self.stats.erase_hits += u64::from(pending.met_erase);
         self.done.push_back(Completion {
             tag: pending.command.tag,
             op: pending.command.op,
             at: Instant(self.now),
             latency: Duration::from_nanos(self.now - pending.arrived),
             delayed_by_gc: pending.delayed_by_gc,
+            met_erase: pending.met_erase,
         });
     }
 }

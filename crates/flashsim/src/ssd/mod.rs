@@ -19,6 +19,7 @@ mod event;
 mod gc;
 mod host;
 mod lane;
+mod orders;
 mod pool;
 mod save;
 mod work;
@@ -28,7 +29,7 @@ use std::collections::VecDeque;
 use core::time::Duration;
 use det::{Instant, Prng};
 
-pub use api::{Command, CommandError, Completion, GcOrder, GcState, Op, Space};
+pub use api::{Command, CommandError, Completion, GcMode, GcOrder, GcState, Op, Space, Thresholds};
 use buffer::Buffer;
 use die::{Die, Job};
 use event::{Event, Events};
@@ -50,6 +51,7 @@ struct Pending {
     /// Jobs that have not ended; for a buffered write, pages that have no slot yet.
     left: u32,
     delayed_by_gc: bool,
+    met_erase: bool,
 }
 
 /// A drive.
@@ -75,6 +77,8 @@ pub struct Ssd {
     suspend: Option<Suspend>,
     read_retry: Option<ReadRetry>,
     stats: Stats,
+    /// Blocks that were erased before the counters were reset.
+    erased_before: u64,
 }
 
 impl Ssd {
@@ -122,6 +126,7 @@ impl Ssd {
             suspend: profile.suspend,
             read_retry: profile.read_retry,
             stats: Stats::default(),
+            erased_before: 0,
             profile: profile.clone(),
             ftl,
         }
@@ -144,6 +149,7 @@ impl Ssd {
             arrived: now.0,
             left: pages,
             delayed_by_gc: false,
+            met_erase: false,
         });
         let ready = now.0 + self.timing.overhead;
         let length = self.timing.link(pages);
@@ -188,7 +194,7 @@ impl Ssd {
     /// If `now` is before an earlier call's.
     pub fn order_gc(&mut self, now: Instant, order: GcOrder) {
         self.advance(now);
-        self.gc.set_order(order, &self.profile);
+        self.take_order(order);
         self.wake.extend(0..self.dies.len() as u32);
         self.settle();
     }
@@ -210,6 +216,27 @@ impl Ssd {
     #[must_use]
     pub fn gc_state(&self) -> GcState {
         self.gc.state()
+    }
+
+    /// The share of invalid pages of the block that would be collected next, the greatest of all
+    /// planes; zero if there is none. Where victims are drawn at random, an estimate.
+    #[must_use]
+    pub fn dirtiest(&self) -> f64 {
+        let g = self.geometry();
+        let invalid = (0..g.planes).filter_map(|plane| self.ftl.dirtiest(plane)).max();
+        f64::from(invalid.unwrap_or(0)) / f64::from(g.data_pages)
+    }
+
+    /// Dies that are erasing, or have suspended an erase.
+    pub fn erasing(&self) -> impl Iterator<Item = u32> {
+        (0..self.geometry().dies).filter(|&die| self.dies[die as usize].erases())
+    }
+
+    /// Its age: blocks that were erased since it was made or preconditioned. It grows for as long
+    /// as the drive lives.
+    #[must_use]
+    pub fn erases(&self) -> u64 {
+        self.erased_before.saturating_add(self.ftl.stats.erases)
     }
 
     /// Pages in the write buffer.
@@ -249,6 +276,7 @@ impl Ssd {
 
     /// Counts from zero again. Wear stays.
     pub fn reset_stats(&mut self) {
+        self.erased_before = self.erases();
         self.stats = Stats::default();
         self.ftl.stats = FlashStats::default();
         self.gc.reset_stats(self.now);

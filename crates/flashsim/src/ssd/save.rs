@@ -21,6 +21,9 @@ const STALE: u32 = 1 << 31;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
+    /// Blocks that were erased before the counters were reset.
+    #[serde(default)]
+    erased_before: u64,
     profile: Profile,
     stats: Stats,
 }
@@ -30,12 +33,16 @@ impl Ssd {
     /// each block, and a little more.
     #[must_use]
     pub fn save(&self) -> Vec<u8> {
-        let text = Text { profile: self.profile.clone(), stats: self.stats() };
+        let text = Text {
+            erased_before: self.erased_before,
+            profile: self.profile.clone(),
+            stats: self.stats(),
+        };
         // Tables of strings and numbers always encode.
         let mut out = Writer::new(&toml::to_string(&text).unwrap_or_default());
         out.u64(self.now);
         out.prng(&self.prng);
-        out.u32(u32::from(self.events.first().is_none()));
+        out.u32(u32::from(self.events.first().is_none() && self.gc.orders.are_none()));
         (0..self.dies.len() as u32).for_each(|die| out.u32(self.gc_cursor(die)));
         (0..self.geometry().planes).for_each(|plane| out.u32(u32::from(self.is_low(plane))));
         self.ftl.save(&mut out);
@@ -47,15 +54,16 @@ impl Ssd {
         out.finish()
     }
 
-    /// The drive that was saved. It goes on at the time at which it was saved, and decides itself
-    /// when to collect garbage.
+    /// The drive that was saved. It goes on at the time at which it was saved. It remembers no
+    /// orders, but decides itself when to collect garbage until it is told: a host that has gone
+    /// may be gone for good, and another one need not know what was ordered.
     ///
     /// # Errors
     /// If `bytes` are not what [`Ssd::save`] gave. Whatever they are, there is no panic, neither
     /// now nor when the drive is used.
     pub fn restore(bytes: &[u8]) -> Result<Self, RestoreError> {
         let (mut input, text) = Reader::open(bytes)?;
-        let Text { profile, stats } =
+        let Text { erased_before, profile, stats } =
             toml::from_str(text).map_err(|error| RestoreError::Text(error.to_string()))?;
         profile.check()?;
         let now = input.count()?;
@@ -73,6 +81,7 @@ impl Ssd {
         let ftl = Ftl::restore(&profile, &mut input)?;
         let mut ssd = Self::around(&profile, ftl, prng);
         (ssd.now, ssd.stats, ssd.ftl.stats) = (now, stats, stats.flash);
+        ssd.erased_before = erased_before;
         ssd.restore_gc(&stats, &cursors, low)?;
         ssd.restore_buffer(&mut input)?;
         input.finish()?;

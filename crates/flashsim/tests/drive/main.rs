@@ -1,6 +1,7 @@
 //! What a host can rely on, whatever the profile.
 
 mod any;
+mod orders;
 mod save;
 
 use std::time::Duration;
@@ -71,7 +72,10 @@ fn a_read_takes_the_time_of_its_parts() {
     // Array 25 us, channel 8 × 528 bytes of 25 ns, link 8 × 238.4 ns.
     let latency = Duration::from_nanos(25_000 + 105_600 + 1_907);
     let at = Instant(10_000) + latency;
-    assert_eq!(ended, [Completion { tag: 7, op: Op::Read, at, latency, delayed_by_gc: false }]);
+    assert_eq!(
+        ended,
+        [Completion { tag: 7, op: Op::Read, at, latency, delayed_by_gc: false, met_erase: false }]
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use flashsim::{Ssd, Stats, Wear};
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
+use steering::collect::age::optimal_ages;
 
 use super::latency::Latency;
 use super::timeline::Timeline;
@@ -44,6 +45,12 @@ pub struct Figures {
     pub write_intensive: f64,
     /// The share of requests that had to wait for garbage collection.
     pub gc_conflicts: f64,
+    /// The share of requests of which something came to a die that was erasing.
+    #[serde(default)]
+    pub erase_hits: f64,
+    /// The share of requests that came while any drive was erasing.
+    #[serde(default)]
+    pub during_erases: f64,
     /// The share of the drives' I/Os that had to wait for it.
     pub gc_io_conflicts: f64,
     /// The share of reads (of stripes) that went around busy drives.
@@ -187,6 +194,13 @@ pub struct DriveFigures {
     pub pages_moved: u64,
     /// Blocks erased.
     pub erases: u64,
+    /// Of these, those that were erased together with another drive's (`age-aware`).
+    #[serde(default)]
+    pub forced: u64,
+    /// Its age by Eq 1 of McEwan and Komsul, relative to the drive with the most parity: what small
+    /// random writes would make it. Zero for one that is no member.
+    #[serde(default)]
+    pub optimal_age: f64,
     /// Free blocks in the end, as a share of all.
     pub free: f64,
     /// Erases of the most worn block in the end, since it was made.
@@ -206,6 +220,8 @@ pub struct DriveFigures {
 pub(super) struct Drives {
     drives: Vec<(Stats, Wear, f64, u32)>,
     ios: (u64, u64),
+    /// The members' ages by Eq 1.
+    optimal: Vec<f64>,
     steered: Steered,
     logged: Option<Logged>,
     destaged: Option<Destaged>,
@@ -222,6 +238,7 @@ impl Drives {
         Self {
             drives: system.ssds().map(say).collect(),
             ios: system.drive_ios(),
+            optimal: optimal_ages(&system.parity()),
             steered: system.steered(),
             logged: system.logged(),
             destaged: system.destaged(),
@@ -269,6 +286,8 @@ impl Meter {
             read_intensive: pages.read_intensive_share,
             write_intensive: pages.write_intensive_share,
             gc_conflicts: part(delayed, ended as f64),
+            erase_hits: part(self.met_erase as f64, ended as f64),
+            during_erases: part(self.during_erases as f64, self.came as f64),
             gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
             detours: part(around, reads.count as f64),
             hedged: part(steered.hedged_reads as f64, reads.count as f64),
@@ -292,7 +311,13 @@ impl Meter {
             read_amplification: part(self.drives.bytes(|stats| stats.pages_read), read),
             log: self.drives.logged.map(|logged| self.log_figures(&logged)),
             cache: self.drives.destaged.map(|destaged| CacheFigures::of(&destaged)),
-            drives: self.drives.drives.iter().map(|drive| figures(drive, time)).collect(),
+            drives: self
+                .drives
+                .drives
+                .iter()
+                .zip(self.drives.optimal.iter().copied().chain(core::iter::repeat(0.0)))
+                .map(|(drive, optimal)| figures(drive, optimal, time))
+                .collect(),
             timeline: self.timeline.timeline(),
             reads,
             writes,
@@ -336,7 +361,11 @@ impl Collecting {
     }
 }
 
-fn figures((stats, wear, free, _): &(Stats, Wear, f64, u32), time: Duration) -> DriveFigures {
+fn figures(
+    (stats, wear, free, _): &(Stats, Wear, f64, u32),
+    optimal_age: f64,
+    time: Duration,
+) -> DriveFigures {
     DriveFigures {
         gc_duty: part(stats.gc_time.as_secs_f64(), time.as_secs_f64()),
         gc_events: stats.gc.count,
@@ -347,6 +376,8 @@ fn figures((stats, wear, free, _): &(Stats, Wear, f64, u32), time: Duration) -> 
         pages_written: stats.pages_written,
         pages_moved: stats.flash.moved,
         erases: stats.flash.erases,
+        forced: stats.forced,
+        optimal_age,
         free: *free,
         most_worn: wear.most,
         mean_wear: wear.mean,

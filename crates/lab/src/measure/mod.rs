@@ -35,6 +35,8 @@ pub struct Meter {
     read_blocks: u64,
     written_blocks: u64,
     delayed_by_gc: u64,
+    met_erase: u64,
+    during_erases: u64,
     pages: Pages,
     collecting: Collecting,
     timeline: timeline::Builder,
@@ -76,6 +78,8 @@ impl Meter {
             read_blocks: 0,
             written_blocks: 0,
             delayed_by_gc: 0,
+            met_erase: 0,
+            during_erases: 0,
             pages: Pages::default(),
             collecting: Collecting {
                 since: vec![None; drives],
@@ -115,9 +119,15 @@ impl Meter {
         self.pages.touch(0, lba..lba + u64::from(blocks), kind == Kind::Read);
     }
 
+    /// A drive was erasing when the last request came.
+    pub fn came_during_erase(&mut self) {
+        self.during_erases += 1;
+    }
+
     /// A request that is measured has ended.
     pub fn ended(&mut self, now: Instant, kind: Kind, latency: Duration, how: Ended) {
-        self.delayed_by_gc += u64::from(how.delayed_by_gc);
+        self.delayed_by_gc += u64::from(how.met.collection);
+        self.met_erase += u64::from(how.met.erase);
         if let Some(side) = how.side {
             let index = match side {
                 Side::Front => 0,

@@ -89,6 +89,8 @@ pub const COLUMNS: &[Column] = &[
     column("GC mean", Unit::Microseconds, gc_mean),
     column("GC max", Unit::Microseconds, |f| most(f, |drive| drive.gc_max_us)),
     brief("GC conflicts", Unit::Share, |f| f.gc_conflicts),
+    column("erase hits", Unit::Share, |f| f.erase_hits),
+    column("during erases", Unit::Share, |f| f.during_erases),
     brief("detours", Unit::Share, |f| f.detours),
     column("hedged", Unit::Share, |f| f.hedged),
     column("from copies", Unit::Share, |f| f.copy_reads),
@@ -148,6 +150,14 @@ pub const COLUMNS: &[Column] = &[
     column("erases", Unit::Count, |f| sum(f, |drive| drive.erases as f64)),
     column("most erases", Unit::Count, |f| most(f, |drive| drive.erases as f64)),
     column("age ratio", Unit::Factor, age_ratio),
+    column("erases 1", Unit::Count, |f| erases_of(f, 1)),
+    column("erases 2", Unit::Count, |f| erases_of(f, 2)),
+    column("erases 3", Unit::Count, |f| erases_of(f, 3)),
+    column("erases 4", Unit::Count, |f| erases_of(f, 4)),
+    column("erases 5", Unit::Count, |f| erases_of(f, 5)),
+    column("age error", Unit::Share, |f| error(f, |drive| drive.erases)),
+    column("write error", Unit::Share, |f| error(f, |drive| drive.pages_written)),
+    column("forced", Unit::Count, |f| sum(f, |drive| drive.forced as f64)),
     column("most worn", Unit::Count, |f| most(f, |drive| f64::from(drive.most_worn))),
 ];
 
@@ -189,6 +199,21 @@ fn most(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {
 fn age_ratio(f: &Figures) -> f64 {
     let least = f.drives.iter().map(|drive| drive.mean_wear).fold(f64::INFINITY, f64::min);
     if least > 0.0 { most(f, |drive| drive.mean_wear) / least } else { 0.0 }
+}
+
+/// Erases of the drive of this number, from 1 on; zero if there is none.
+fn erases_of(f: &Figures, number: usize) -> f64 {
+    f.drives.get(number - 1).map_or(0.0, |drive| drive.erases as f64)
+}
+
+/// How far the member that is furthest from it is from Eq 1 of McEwan and Komsul, as a part, by
+/// what is counted of each. The reference is the member with the most parity, the paper's n.
+fn error(f: &Figures, count: impl Fn(&DriveFigures) -> u64) -> f64 {
+    let most = f.drives.iter().rfind(|drive| drive.optimal_age == 1.0);
+    let most = most.map_or(0.0, |drive| count(drive) as f64);
+    let members = f.drives.iter().filter(|drive| drive.optimal_age > 0.0);
+    let errors = members.map(|drive| (count(drive) as f64 / most / drive.optimal_age - 1.0).abs());
+    if most > 0.0 { errors.fold(0.0, f64::max) } else { 0.0 }
 }
 
 fn gc_mean(f: &Figures) -> f64 {

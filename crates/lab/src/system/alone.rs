@@ -49,10 +49,10 @@ impl System for Alone {
 
     fn poll(&mut self, now: Instant, told: &mut Told) {
         self.drive.poll(now, &mut self.ended, &mut told.gc);
-        for IoEnd { id, delayed_by_gc } in self.ended.drain(..) {
+        for IoEnd { id, met } in self.ended.drain(..) {
             self.ios.0 += 1;
-            self.ios.1 += u64::from(delayed_by_gc);
-            told.ended.push(Ended { tag: id as u16, delayed_by_gc, side: None });
+            self.ios.1 += u64::from(met.collection);
+            told.ended.push(Ended { tag: id as u16, met, side: None });
         }
     }
 

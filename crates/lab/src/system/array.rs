@@ -12,6 +12,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba};
 use raidlog::array::Input;
 use raidlog::{Machine, ONLY};
 use steering::Steering;
+use steering::collect::age::parity_shares;
 
 use super::array_spec::ArraySpec;
 use super::drive::{Drive, Io};
@@ -224,6 +225,10 @@ impl System for Array {
 
     fn rebuilt(&self) -> Rebuilt {
         self.watch.rebuilt()
+    }
+
+    fn parity(&self) -> Vec<f64> {
+        parity_shares(self.engine().geometry())
     }
 
     fn drive_ios(&self) -> (u64, u64) {

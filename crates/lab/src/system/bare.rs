@@ -5,9 +5,9 @@
 use det::Instant;
 use flashsim::{Op, Ssd};
 
-use super::Told;
 use super::drive::{Drive, Io, IoEnd};
 use super::stripes::Run;
+use super::{Met, Told};
 
 /// See the [module](self). `T` is what comes after a job.
 pub(super) struct Bare<T> {
@@ -22,7 +22,7 @@ pub(super) struct Bare<T> {
 struct Job<T> {
     /// I/Os that have not ended.
     left: u32,
-    delayed_by_gc: bool,
+    met: Met,
     then: T,
 }
 
@@ -31,8 +31,8 @@ struct Job<T> {
 pub(super) struct Done<T> {
     /// What comes now.
     pub(super) then: T,
-    /// Whether an I/O had to wait for garbage collection.
-    pub(super) delayed_by_gc: bool,
+    /// What was in the way of its I/Os.
+    pub(super) met: Met,
 }
 
 impl<T> Bare<T> {
@@ -62,7 +62,7 @@ impl<T> Bare<T> {
             self.jobs.push(None);
         }
         let left = runs.len() as u32;
-        self.jobs[number] = Some(Job { left, delayed_by_gc: false, then });
+        self.jobs[number] = Some(Job { left, met: Met::default(), then });
         for Run { drive, at, blocks } in runs {
             let io = Io { id: number as u64, op, fua: false, at, blocks };
             self.drives[drive].begin(now, io, &mut told.gc);
@@ -89,18 +89,16 @@ impl<T> Bare<T> {
                 continue;
             }
             drive.poll(now, &mut self.ends, &mut told.gc);
-            for IoEnd { id, delayed_by_gc } in self.ends.drain(..) {
+            for IoEnd { id, met } in self.ends.drain(..) {
                 self.ios.0 += 1;
-                self.ios.1 += u64::from(delayed_by_gc);
+                self.ios.1 += u64::from(met.collection);
                 let number = id as usize;
                 let Some(job) = &mut self.jobs[number] else { continue };
                 job.left -= 1;
-                job.delayed_by_gc |= delayed_by_gc;
+                job.met |= met;
                 if job.left == 0 {
                     let ended = self.jobs[number].take();
-                    done.extend(
-                        ended.map(|Job { then, delayed_by_gc, .. }| Done { then, delayed_by_gc }),
-                    );
+                    done.extend(ended.map(|Job { then, met, .. }| Done { then, met }));
                     self.free.push(number);
                 }
             }

@@ -4,13 +4,16 @@
 use std::path::{Path, PathBuf};
 
 use det::Instant;
-use flashsim::{Command, Completion, GcOrder, Op, Precondition, Profile, ProfileError, Ssd};
+use flashsim::profile::GcLimits;
+use flashsim::{
+    Command, Completion, GcMode, GcOrder, Op, Precondition, Profile, ProfileError, Ssd, Thresholds,
+};
 use raidcore::units::{BLOCK_BYTES, DeviceId};
 use serde::{Deserialize, Serialize};
 use steering::Devices;
-use steering::collect::{Flash, Limits, Order};
+use steering::collect::{self, Flash, Limits, Order};
 
-use super::GcChange;
+use super::{GcChange, Met};
 
 /// `[ssd]`: the drives, which differ only in their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,7 +140,7 @@ pub(super) struct Io {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct IoEnd {
     pub(super) id: u64,
-    pub(super) delayed_by_gc: bool,
+    pub(super) met: Met,
 }
 
 /// An I/O under way.
@@ -145,7 +148,7 @@ pub(super) struct IoEnd {
 struct Pending {
     id: u64,
     flush_after: bool,
-    delayed_by_gc: bool,
+    met: Met,
 }
 
 /// See the [module](self).
@@ -172,8 +175,8 @@ pub(super) struct Fleet<'a> {
 impl Devices for Fleet<'_> {
     fn flash(&self, DeviceId(device): DeviceId) -> Option<(Flash, Limits)> {
         let drive = &self.drives[device as usize];
-        let (start, stop) = drive.ssd.profile().gc_limits();
-        Some((drive.flash(), Limits { start, stop }))
+        let GcLimits { start, stop, hard, spare } = drive.ssd.profile().gc_limits();
+        Some((drive.flash(), Limits { start, stop, hard, spare }))
     }
 
     fn is_collecting(&self, DeviceId(device): DeviceId) -> bool {
@@ -229,7 +232,7 @@ impl Drive {
     /// Begins an I/O within the drive.
     pub(super) fn begin(&mut self, now: Instant, io: Io, gc: &mut Vec<GcChange>) {
         let flush_after = io.fua && self.volatile;
-        let pending = Pending { id: io.id, flush_after, delayed_by_gc: false };
+        let pending = Pending { id: io.id, flush_after, met: Met::default() };
         let tag = if let Some(tag) = self.free.pop() {
             self.pending[tag as usize] = pending;
             tag
@@ -251,15 +254,15 @@ impl Drive {
         self.ssd.poll(now, &mut completions);
         for done in completions.drain(..) {
             let pending = &mut self.pending[done.tag as usize];
-            pending.delayed_by_gc |= done.delayed_by_gc;
+            pending.met |= Met { collection: done.delayed_by_gc, erase: done.met_erase };
             if core::mem::take(&mut pending.flush_after) {
                 let flush = Command { tag: done.tag, op: Op::Flush, page: 0, pages: 0 };
                 self.submit(now, flush);
                 continue;
             }
-            let Pending { id, delayed_by_gc, .. } = *pending;
+            let Pending { id, met, .. } = *pending;
             self.free.push(done.tag as u32);
-            ended.push(IoEnd { id, delayed_by_gc });
+            ended.push(IoEnd { id, met });
         }
         self.completions = completions;
         self.watch(now, gc);
@@ -269,7 +272,14 @@ impl Drive {
     fn flash(&self) -> Flash {
         let space = self.ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
-        Flash { free, collecting: self.collecting, in_flight: 0 }
+        Flash {
+            free,
+            collecting: self.collecting,
+            at_work: self.ssd.gc_mode() != GcMode::None,
+            dirtiest: self.ssd.dirtiest(),
+            age: self.ssd.erases() as f64 / f64::from(space.blocks),
+            in_flight: 0,
+        }
     }
 
     /// Tells it when to collect.
@@ -278,6 +288,10 @@ impl Drive {
             Order::Auto => GcOrder::Auto,
             Order::Hold => GcOrder::Hold,
             Order::Reach(share) => GcOrder::Reach(share),
+            Order::Thresholds(collect::Thresholds { low, medium, high, gce }) => {
+                GcOrder::Thresholds(Thresholds { low, medium, high, gce })
+            }
+            Order::Once { gce } => GcOrder::Once { gce },
         };
         self.ssd.order_gc(now, order);
         self.watch(now, gc);

@@ -14,7 +14,7 @@ use raidlog::{GroupId, Machine};
 use steering::Steering;
 
 use super::drive::{Drive, Fleet, Io, IoEnd};
-use super::{Ended, Request, Side, Steered, Told};
+use super::{Ended, Met, Request, Side, Steered, Told};
 use crate::workload::Kind;
 
 /// See the [module](self).
@@ -25,15 +25,22 @@ pub(super) struct Hosted {
     pub(super) drives: Vec<Drive>,
     /// Drives of each group.
     members: usize,
-    /// By tag: whether the request has waited for garbage collection, and the side that a read goes
-    /// to.
-    delayed: Vec<(bool, Option<Side>)>,
+    /// By tag.
+    requests: Vec<UnderWay>,
     work: Work,
     summaries: Summaries,
     io_ends: Vec<IoEnd>,
     ios: (u64, u64),
     /// The counters of each group's engine when statistics were reset.
     before: Vec<Counters>,
+}
+
+/// What is known of a request under way.
+#[derive(Clone, Copy, Default)]
+struct UnderWay {
+    met: Met,
+    /// The side that a read goes to.
+    side: Option<Side>,
 }
 
 /// What a machine is besides I/O and users' requests.
@@ -100,8 +107,8 @@ impl Host for Telling<'_> {
 
     fn complete(&mut self, Tag(tag): Tag, result: Result<(), RequestError>) {
         assert_eq!(result, Ok(()), "no drive fails, and nobody stops it");
-        let (delayed_by_gc, side) = core::mem::take(&mut self.hosted.delayed[usize::from(tag)]);
-        self.told.ended.push(Ended { tag, delayed_by_gc, side });
+        let known = core::mem::take(&mut self.hosted.requests[usize::from(tag)]);
+        self.told.ended.push(Ended { tag, met: known.met, side: known.side });
     }
 
     fn hear(&mut self, said: Said) {
@@ -124,7 +131,7 @@ impl Hosted {
             steering: (0..groups).map(|_| steering()).collect(),
             drives,
             members,
-            delayed: vec![(false, None); tags.into()],
+            requests: vec![UnderWay::default(); tags.into()],
             work: Work::default(),
             summaries: Summaries::default(),
             io_ends: Vec::new(),
@@ -156,7 +163,7 @@ impl Hosted {
         told: &mut Told,
     ) {
         let Request { tag, lba, blocks, kind } = request;
-        self.delayed[usize::from(tag)].1 = side;
+        self.requests[usize::from(tag)].side = side;
         let op = match kind {
             Kind::Read => engine::Op::Read,
             Kind::Write => engine::Op::Write,
@@ -210,10 +217,10 @@ impl Hosted {
         let (group, id) = (GroupId::at(drive / self.members), IoId(end.id));
         self.steering[group.index()].ended(now, id, true);
         self.ios.0 += 1;
-        if end.delayed_by_gc {
-            self.ios.1 += 1;
-            let delayed = &mut self.delayed;
-            self.machine.waiting_for(group, id, |tag| delayed[usize::from(tag.0)].0 = true);
+        self.ios.1 += u64::from(end.met.collection);
+        if end.met != Met::default() {
+            let requests = &mut self.requests;
+            self.machine.waiting_for(group, id, |tag| requests[usize::from(tag.0)].met |= end.met);
         }
         let input = engine::Input::IoDone { id, result: Ok(()) };
         self.tell(now, Input::Array { group, input }, beyond, told);

@@ -46,13 +46,29 @@ pub struct Request {
     pub blocks: u32,
 }
 
+/// The garbage collection that was in the way of something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Met {
+    /// Whether it had to wait for collection.
+    pub collection: bool,
+    /// Whether a part of it came to a die that was erasing.
+    pub erase: bool,
+}
+
+impl core::ops::BitOrAssign for Met {
+    fn bitor_assign(&mut self, other: Self) {
+        self.collection |= other.collection;
+        self.erase |= other.erase;
+    }
+}
+
 /// A request has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
     /// The request's tag, which is free again.
     pub tag: u16,
-    /// Whether it had to wait for garbage collection.
-    pub delayed_by_gc: bool,
+    /// What was in its way.
+    pub met: Met,
     /// Which side of a log array a read went to.
     pub side: Option<Side>,
 }
@@ -195,6 +211,11 @@ pub trait System {
     /// What is known of the rebuild, if there is one.
     fn rebuilt(&self) -> Rebuilt {
         Rebuilt::default()
+    }
+
+    /// The share of the parity on each member, if it is an array.
+    fn parity(&self) -> Vec<f64> {
+        Vec::new()
     }
 
     /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,

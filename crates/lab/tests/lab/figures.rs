@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use hdrhistogram::Histogram;
+use lab::measure::Figures;
 use lab::run::RunEnd;
 use lab::shard::run_shard;
 
@@ -196,7 +197,7 @@ fn members_that_take_turns_never_collect_together() {
     let turns = figures(&[&with_scheme("rotate", ""), &collecting_drives(), &workload, &run]);
     assert!(plain.gc_overlap > 0.0 && turns.gc_any > 0.0);
     assert_eq!(turns.gc_overlap, 0.0);
-    let events = |f: &lab::measure::Figures| f.drives.iter().map(|d| d.erases).sum::<u64>();
+    let events = |f: &Figures| f.drives.iter().map(|d| d.erases).sum::<u64>();
     // A drive that holds does not collect before it has to, as idle drives do by themselves.
     assert!(events(&turns) > 0 && events(&turns) <= events(&plain));
 }
@@ -285,7 +286,7 @@ fn a_member_is_rebuilt_at_its_pace_and_the_measurement_ends_with_it() {
     assert_eq!((normal.rebuild_seconds, normal.drives.len()), (None, 5));
     let slow = rebuilding("4M", u64::MAX / 2);
     let fast = rebuilding("8M", u64::MAX / 2);
-    let time = |f: &lab::measure::Figures| f.rebuild_seconds.expect("it has ended");
+    let time = |f: &Figures| f.rebuild_seconds.expect("it has ended");
     assert!(time(&slow) > 1.0 && (time(&slow) - slow.seconds).abs() < 0.1, "{}", time(&slow));
     near(time(&fast), time(&slow) / 2.0, 0.05);
     // Every stripe of the spare is written once, the rest of what it gets is users'.
@@ -323,4 +324,25 @@ fn collection_in_no_time_wears_the_flash_and_delays_nobody() {
     assert!(f.device_waf > 1.5 && f.drives[0].erases > 0);
     near(f.reads.max_us, 40.0, 1e-3);
     near(f.writes.max_us, 200.0, 1e-3);
+}
+
+#[test]
+fn erases_that_requests_meet_are_told_and_are_fewer_if_drives_erase_together() {
+    let by = |scheme: &str| {
+        let array = "[array]\nlevel = 'raid5'\nmembers = 4\nchunk = '4K'\nconsistency = 'resync'\n";
+        let ssd =
+            "[ssd]\nprofile = 'msr-mcewan'\noverwrites = 2.0\nset.gc.only_when_waiting = false\n";
+        let array = format!("{array}scheme = '{scheme}'\n");
+        figures(&[&array, ssd, &open(800.0, 0.2), &run(20_000, 2000)])
+    };
+    let [alone, together] = ["preempt", "age-aware"].map(by);
+    let forced = |f: &Figures| f.drives.iter().map(|drive| drive.forced).sum::<u64>();
+    let erases = |f: &Figures| f.drives.iter().map(|drive| drive.erases).sum::<u64>();
+    assert!(alone.erase_hits > 0.01 && alone.erase_hits < alone.gc_conflicts);
+    assert!(alone.during_erases > alone.erase_hits, "not every request goes to the drive");
+    assert!(together.erase_hits < 0.9 * alone.erase_hits);
+    assert!(together.during_erases < 0.9 * alone.during_erases);
+    assert!(forced(&alone) == 0 && forced(&together) > erases(&together) / 10);
+    assert!(erases(&together) > forced(&together));
+    assert!(alone.drives.iter().all(|drive| (drive.optimal_age - 1.0).abs() < 1e-9));
 }

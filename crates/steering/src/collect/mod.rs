@@ -3,7 +3,9 @@
 //! Invariant: a member that has run out of space collects whatever its order is: an order delays
 //! collection or brings it forward, but never forbids it.
 
+pub mod age;
 mod global;
+pub mod modes;
 mod rotate;
 mod window;
 
@@ -24,17 +26,43 @@ pub struct Flash {
     pub free: f64,
     /// Whether it is collecting.
     pub collecting: bool,
+    /// Whether it has begun to collect a block, even if users go before the next page: the paper's
+    /// `mode` (McEwan and Komsul) is not none.
+    pub at_work: bool,
+    /// The share of invalid pages of its dirtiest block.
+    pub dirtiest: f64,
+    /// Erases per block since it was put to use.
+    pub age: f64,
     /// I/Os under way on it, and I/Os to come that can't go elsewhere.
     pub in_flight: u32,
 }
 
-/// Thresholds of free blocks. They are the same for all members.
+/// A member's thresholds of free blocks, as shares of its blocks. They are zero for one that takes no
+/// orders.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
     /// Left to itself, a member begins to collect at this share …
     pub start: f64,
     /// … and ends at this share.
     pub stop: f64,
+    /// At this share it collects whatever it is told.
+    pub hard: f64,
+    /// It has so many blocks more than it offers.
+    pub spare: f64,
+}
+
+/// When a member collects, and how: the thresholds of McEwan and Komsul's Algorithm 2, shares of
+/// free blocks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Thresholds {
+    /// Below it blocks are collected that are worth it, and users go before each page.
+    pub low: f64,
+    /// Below it all blocks are worth it.
+    pub medium: f64,
+    /// Below it users wait.
+    pub high: f64,
+    /// Blocks are worth it if more than this share of their pages is invalid.
+    pub gce: f64,
 }
 
 impl Limits {
@@ -45,6 +73,9 @@ impl Limits {
     }
 }
 
+/// Shares that differ by less are equal.
+const ROUNDING: f64 = 1e-9;
+
 /// An order to a member.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Order {
@@ -54,6 +85,14 @@ pub enum Order {
     Hold,
     /// Collect until this share of its blocks is free.
     Reach(f64),
+    /// Decide by these thresholds.
+    Thresholds(Thresholds),
+    /// Collect the dirtiest block besides, if more than this share of its pages is invalid; users go
+    /// before each page.
+    Once {
+        /// The share.
+        gce: f64,
+    },
 }
 
 /// A policy that decides whose turn it is.

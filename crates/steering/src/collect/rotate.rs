@@ -6,7 +6,8 @@ use core::time::Duration;
 use det::Instant;
 use raidcore::units::{MemberId, Set};
 
-use super::{Collect, Flash, Limits, Order, Told};
+use super::age::Age;
+use super::{Collect, Flash, Limits, Order, ROUNDING, Told};
 
 /// At most as many members collect at a time as redundancy can stand in for. The one with the least
 /// space is next, and collects a little. The others hold until their turn. They begin later than
@@ -22,7 +23,9 @@ use super::{Collect, Flash, Limits, Order, Told};
 /// its I/O in hand is done. Otherwise this I/O would have to wait for the collection.
 #[derive(Debug)]
 pub struct Rotate {
-    limits: Limits,
+    limits: Vec<Limits>,
+    /// None if turns begin at the members' own thresholds.
+    age: Option<Age>,
     at_most: usize,
     turns: Vec<Turn>,
     /// Whether the member that collects holds while it has I/O in hand.
@@ -78,14 +81,17 @@ const LOOKS: u32 = 40;
 /// many it may give way.
 const PATIENCE: u32 = 300;
 
-/// Shares that differ by less are equal.
-const ROUNDING: f64 = 1e-9;
-
 impl Rotate {
     /// For members with these limits, `at_most` of which may collect at a time.
     #[must_use]
-    pub fn new(limits: Limits, at_most: usize) -> Self {
-        Self { limits, at_most, turns: Vec::new(), yields: false, told: Told::default() }
+    pub fn new(limits: Vec<Limits>, at_most: usize) -> Self {
+        Self { limits, age: None, at_most, turns: Vec::new(), yields: false, told: Told::default() }
+    }
+
+    /// With turns that begin at thresholds that follow ages.
+    #[must_use]
+    pub fn aged(self, age: Option<Age>) -> Self {
+        Self { age, ..self }
     }
 }
 
@@ -98,15 +104,23 @@ impl Collect for Rotate {
         order: &mut dyn FnMut(usize, Order),
     ) {
         self.yields = missing;
-        let Self { limits, turns, told, at_most, .. } = self;
+        let Self { limits, age, turns, told, at_most, .. } = self;
+        if let Some(age) = age {
+            age.look(members);
+        }
+        let start = |member: usize| match &*age {
+            Some(age) if limits[member].spare > 0.0 => age.low(member),
+            Some(_) | None => limits[member].start,
+        };
         let at_most = if missing { 1 } else { *at_most };
-        let step = limits.stop - limits.start;
-        let lacks_room = |member: &Flash| missing && member.free <= ROOM * limits.start;
-        let presses = members.iter().any(lacks_room);
+        let step = |member: usize| limits[member].stop - limits[member].start;
+        let lacks_room =
+            |member: usize| missing && members[member].free <= ROOM * limits[member].start;
+        let presses = (0..members.len()).any(lacks_room);
         for turn in turns.iter_mut() {
             let member = &members[turn.member];
             let stage = match turn.stage {
-                _ if lacks_room(member) => Stage::Presses,
+                _ if lacks_room(turn.member) => Stage::Presses,
                 Stage::Begins if member.in_flight == 0 => Stage::Collects,
                 Stage::Begins if turn.idle >= PATIENCE => Stage::Presses,
                 Stage::GivesWay if member.in_flight == 0 => Stage::Collects,
@@ -125,8 +139,8 @@ impl Collect for Rotate {
             }
             if stage != turn.stage {
                 turn.stage = stage;
-                if lacks_room(member) {
-                    turn.goal = member.free + step;
+                if lacks_room(turn.member) {
+                    turn.goal = member.free + step(turn.member);
                 }
                 let what = if stage.is_ordered() { Order::Reach(turn.goal) } else { Order::Hold };
                 told.tell(turn.member, what, order);
@@ -144,16 +158,16 @@ impl Collect for Rotate {
         while turns.len() < at_most {
             let waiting = (0..members.len())
                 .filter(|&member| !has_turn(turns, member) && Some(member) != passed);
-            let low = waiting.filter(|&member| members[member].free <= limits.start + ROUNDING);
+            let low = waiting.filter(|&member| members[member].free <= start(member) + ROUNDING);
             let least = low.min_by(|&a, &b| members[a].free.total_cmp(&members[b].free));
             let Some(member) = least else { break };
             let Flash { free, in_flight, .. } = members[member];
             let (stage, steps) = match in_flight {
-                _ if lacks_room(&members[member]) => (Stage::Presses, 1.0),
+                _ if lacks_room(member) => (Stage::Presses, 1.0),
                 0 => (Stage::Collects, STEPS),
                 _ => (Stage::Begins, STEPS),
             };
-            let goal = free + steps * step;
+            let goal = free + steps * step(member);
             turns.push(Turn { member, goal, stage, idle: 0, gave_way: 0 });
             let what = if stage.is_ordered() { Order::Reach(goal) } else { Order::Hold };
             told.tell(member, what, order);

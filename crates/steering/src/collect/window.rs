@@ -1,5 +1,6 @@
 //! One window after the other.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::Instant;
@@ -12,7 +13,7 @@ use super::{Collect, Flash, Limits, Order, Told};
 /// members need not report their state.
 #[derive(Debug)]
 pub struct Window {
-    limits: Limits,
+    limits: Vec<Limits>,
     length: Duration,
     /// The member whose window is open, and since when.
     open: Option<(Instant, usize)>,
@@ -26,7 +27,7 @@ const LENGTH: Duration = Duration::from_millis(100);
 impl Window {
     /// For members with these limits.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Vec<Limits>) -> Self {
         Self { limits, length: LENGTH, open: None, told: Told::default() }
     }
 }
@@ -51,7 +52,8 @@ impl Collect for Window {
                 self.told.tell(index, Order::Hold, order);
             } else if opens {
                 // As much as it would have collected meanwhile, and no more than `stop`.
-                let goal = self.limits.step(member).min(self.limits.stop);
+                let limits = &self.limits[index];
+                let goal = limits.step(member).min(limits.stop);
                 self.told.tell(index, Order::Reach(goal), order);
             }
         }

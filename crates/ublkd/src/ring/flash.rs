@@ -9,13 +9,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use det::Instant;
+use flashsim::profile::GcLimits;
 use flashsim::real::{Ended, GcInterval, Io, RealTime, Report};
-use flashsim::{GcOrder, Ssd};
+use flashsim::{GcMode, GcOrder, Ssd, Thresholds};
 use hdrhistogram::Histogram;
 use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use steering::Devices;
-use steering::collect::{Flash, Limits, Order};
+use steering::collect::{self, Flash, Limits, Order};
 
 use super::{MemberIndex, Ring};
 use crate::flash;
@@ -245,8 +246,16 @@ impl Drives {
         let (ssd, collecting) = (drive.model.ssd(), drive.model.is_collecting());
         let space = ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
-        let (start, stop) = ssd.profile().gc_limits();
-        Some((Flash { free, collecting, in_flight: 0 }, Limits { start, stop }))
+        let GcLimits { start, stop, hard, spare } = ssd.profile().gc_limits();
+        let flash = Flash {
+            free,
+            collecting,
+            at_work: ssd.gc_mode() != GcMode::None,
+            dirtiest: ssd.dirtiest(),
+            age: ssd.erases() as f64 / f64::from(space.blocks),
+            in_flight: 0,
+        };
+        Some((flash, Limits { start, stop, hard, spare }))
     }
 
     /// Tells a member when to collect.
@@ -256,6 +265,10 @@ impl Drives {
             Order::Auto => GcOrder::Auto,
             Order::Hold => GcOrder::Hold,
             Order::Reach(share) => GcOrder::Reach(share),
+            Order::Thresholds(collect::Thresholds { low, medium, high, gce }) => {
+                GcOrder::Thresholds(Thresholds { low, medium, high, gce })
+            }
+            Order::Once { gce } => GcOrder::Once { gce },
         };
         drive.model.order_gc(now, order);
     }

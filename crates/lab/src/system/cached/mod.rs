@@ -16,7 +16,7 @@ use raidcore::units::BLOCK_BYTES;
 
 use super::bare::{Bare, Done};
 use super::stripes::{Layout, Part, Run, merged};
-use super::{Ended, Request, Steered, System, Told};
+use super::{Ended, Met, Request, Steered, System, Told};
 use crate::workload::Kind;
 use order::{Order, Pressure, Strip};
 pub use spec::{CacheError, CachePolicy, CachedLevel, CachedSpec};
@@ -70,7 +70,7 @@ pub struct Cached {
 struct User {
     /// Its parts that have not ended.
     left: u32,
-    delayed_by_gc: bool,
+    met: Met,
 }
 
 /// What a user writes of a stripe.
@@ -138,30 +138,25 @@ impl Cached {
     fn job(&mut self, now: Instant, op: Op, runs: Vec<Run>, then: Then, told: &mut Told) {
         let runs = merged(runs);
         if runs.is_empty() {
-            self.next_step(now, Done { then, delayed_by_gc: false }, told);
+            self.next_step(now, Done { then, met: Met::default() }, told);
         } else {
             self.bare.begin(now, op, runs.into_iter(), then, told);
         }
     }
 
     /// A job's I/Os have all ended.
-    fn next_step(
-        &mut self,
-        now: Instant,
-        Done { then, delayed_by_gc }: Done<Then>,
-        told: &mut Told,
-    ) {
+    fn next_step(&mut self, now: Instant, Done { then, met }: Done<Then>, told: &mut Told) {
         match then {
             Then::Answer(tag) => {
-                self.users[usize::from(tag)].delayed_by_gc |= delayed_by_gc;
+                self.users[usize::from(tag)].met |= met;
                 self.part_ended(tag, told);
             }
             Then::Pass(tag, runs) => {
-                self.users[usize::from(tag)].delayed_by_gc |= delayed_by_gc;
+                self.users[usize::from(tag)].met |= met;
                 self.job(now, Op::Write, runs, Then::Answer(tag), told);
             }
             Then::Insert(write) => {
-                self.users[usize::from(write.tag)].delayed_by_gc |= delayed_by_gc;
+                self.users[usize::from(write.tag)].met |= met;
                 self.insert(&write);
                 self.part_ended(write.tag, told);
             }
@@ -190,8 +185,8 @@ impl Cached {
         let user = &mut self.users[usize::from(tag)];
         user.left -= 1;
         if user.left == 0 {
-            let delayed_by_gc = user.delayed_by_gc;
-            told.ended.push(Ended { tag, delayed_by_gc, side: None });
+            let met = user.met;
+            told.ended.push(Ended { tag, met, side: None });
         }
     }
 

@@ -18,7 +18,7 @@ use raidcore::units::BLOCK_BYTES;
 use super::bare::{Bare, Done};
 use super::rebuild::{Rebuilt, Watch};
 use super::stripes::{Layout, Run, merged};
-use super::{Ended, Request, Steered, System, Told};
+use super::{Ended, Met, Request, Steered, System, Told};
 use crate::units::Bytes;
 use crate::workload::Kind;
 use popular::{Popularity, Zone};
@@ -50,7 +50,7 @@ pub struct Pdb {
 struct User {
     /// Its parts that have not ended.
     left: u32,
-    delayed_by_gc: bool,
+    met: Met,
     /// Whether some of it comes from copies.
     from_copies: bool,
 }
@@ -147,7 +147,7 @@ impl Pdb {
         told: &mut Told,
     ) -> Option<usize> {
         if runs.is_empty() {
-            self.next_step(now, Done { then, delayed_by_gc: false }, told);
+            self.next_step(now, Done { then, met: Met::default() }, told);
             return None;
         }
         let replacement = self.spec.members();
@@ -160,21 +160,16 @@ impl Pdb {
     }
 
     /// A job's I/Os have all ended.
-    fn next_step(
-        &mut self,
-        now: Instant,
-        Done { then, delayed_by_gc }: Done<Then>,
-        told: &mut Told,
-    ) {
+    fn next_step(&mut self, now: Instant, Done { then, met }: Done<Then>, told: &mut Told) {
         match then {
             Then::Answer { tag, whole } => {
-                self.users[usize::from(tag)].delayed_by_gc |= delayed_by_gc;
+                self.users[usize::from(tag)].met |= met;
                 self.found_whole(now, &whole);
                 self.part_ended(tag, told);
             }
             Then::Copy { tag, drive, blocks } => {
                 if let Some(tag) = tag {
-                    self.users[usize::from(tag)].delayed_by_gc |= delayed_by_gc;
+                    self.users[usize::from(tag)].met |= met;
                     self.part_ended(tag, told);
                 }
                 // A neighbour that has failed since takes no copies.
@@ -189,12 +184,12 @@ impl Pdb {
                 self.steered.copied_blocks += noted as u64;
             }
             Then::Write { tag, runs, whole } => {
-                self.users[usize::from(tag)].delayed_by_gc |= delayed_by_gc;
+                self.users[usize::from(tag)].met |= met;
                 self.job(now, Op::Write, &runs, Then::Answer { tag, whole }, told);
             }
             Then::Known { blocks, waiting, in_order } => {
                 for tag in waiting {
-                    self.users[usize::from(tag)].delayed_by_gc |= delayed_by_gc;
+                    self.users[usize::from(tag)].met |= met;
                     self.part_ended(tag, told);
                 }
                 blocks.iter().for_each(|block| _ = self.rebuilding.remove(block));
@@ -225,8 +220,8 @@ impl Pdb {
         let user = &mut self.users[usize::from(tag)];
         user.left -= 1;
         if user.left == 0 {
-            let delayed_by_gc = user.delayed_by_gc;
-            told.ended.push(Ended { tag, delayed_by_gc, side: None });
+            let met = user.met;
+            told.ended.push(Ended { tag, met, side: None });
         }
     }
 

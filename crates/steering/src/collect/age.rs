@@ -1,0 +1,154 @@
+//! Who collects earlier, so that members age as they should.
+
+use alloc::vec::Vec;
+
+use raidcore::geometry::{Geometry, Role};
+use raidcore::units::{MemberId, Set, Stripe};
+
+use super::{Flash, Limits};
+
+/// The dynamic low thresholds of McEwan and Komsul, "Age Aware Pre-emptive Garbage Collection for
+/// SSD RAID". Members with unequal shares of parity wear out one after the other; a member that
+/// has aged less than its share of the writes says collects earlier from now on, with less garbage
+/// in each block, and one that has aged more collects later.
+///
+/// Ages are relative to the member with the most parity, the paper's member n.
+///
+/// The thresholds are lost with the process, or when a member is replaced. They are found again from
+/// the ages, which drives remember.
+#[derive(Clone, Debug)]
+pub struct Age {
+    law: Law,
+    /// The paper's `low` and `optimal`, by member.
+    members: Vec<Member>,
+    /// The member with the most parity.
+    oldest: usize,
+    /// Its age at the last update.
+    seen: f64,
+}
+
+/// How thresholds follow ages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Law {
+    /// Equations 2 and 3 and Algorithm 1 as they are printed. A member's threshold changes only
+    /// if its free blocks happen to be below the old one, and then by the whole error.
+    Printed,
+    /// A tenth of the error each time, whatever is free. Collection keeps the free blocks at about the threshold, so
+    /// the condition of Algorithm 1 would nearly always be false; and ages are sums, so that the
+    /// whole error would be corrected again and again before the ages have followed.
+    Damped,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    low: f64,
+    optimal: f64,
+    /// The room that its low threshold may take: Eq 5, which only knows the end of 0.5.
+    least: f64,
+    most: f64,
+    /// Whether it tells its age. One that does not counts as neither old nor young.
+    tells: bool,
+}
+
+/// The part of an error that the damped law corrects each time.
+const GAIN: f64 = 0.1;
+
+/// Thresholds are updated when the member with the most parity has aged by so many erases per
+/// block: the paper's `period`, here 500 of its drives' 2,048 blocks.
+const PERIOD: f64 = 0.25;
+
+/// In this many stripes for each member every placement has its shares exactly: shares that are given are
+/// whole percents, others are the same for all.
+const STRIPES: u64 = 100;
+
+/// The medium threshold of the paper's experiments.
+pub(super) const MEDIUM: f64 = 0.01;
+
+/// The paper's `priorityFactor` (Eq 4): the high threshold is this part of the low one.
+pub(super) const PRIORITY: f64 = 0.02;
+
+/// How far the low threshold stays from the medium one ...
+const ABOVE: f64 = 0.001;
+
+/// ... and from the drive's last spare blocks, of which some are always open.
+const BELOW: f64 = 0.02;
+
+/// The paper's Eq 1: the best age of a member relative to that of the one with the most parity,
+/// for small random writes, of which each also writes parity. `parity` has the members' shares of
+/// it, in parts of one.
+#[must_use]
+pub fn optimal_ages(parity: &[f64]) -> Vec<f64> {
+    let others = parity.len().saturating_sub(1) as f64;
+    let writes = |share: &f64| share * others + (1.0 - share);
+    let most = parity.iter().map(writes).fold(0.0, f64::max);
+    parity.iter().map(|share| if most > 0.0 { writes(share) / most } else { 1.0 }).collect()
+}
+
+/// The share of an array's parity that each member holds, in parts of one; all zero if it has none.
+#[must_use]
+pub fn parity_shares(geometry: &Geometry) -> Vec<f64> {
+    let stripes = STRIPES * geometry.members() as u64;
+    let is_parity = |role: &Role| Some(*role) == geometry.p() || Some(*role) == geometry.q();
+    let held = |member: MemberId| {
+        let roles = (0..stripes).filter_map(|stripe| geometry.role(Stripe(stripe), member));
+        roles.filter(is_parity).count() as f64
+    };
+    let held: Vec<f64> = Set::first(geometry.members()).map(held).collect();
+    let all: f64 = held.iter().sum();
+    held.iter().map(|held| held / all.max(1.0)).collect()
+}
+
+impl Age {
+    /// For members with these limits and shares of the parity, in parts of one. Each begins with the threshold that
+    /// it has by itself.
+    #[must_use]
+    pub fn new(law: Law, limits: &[Limits], parity: &[f64]) -> Self {
+        let member = |(limits, optimal): (&Limits, f64)| {
+            let least = MEDIUM + ABOVE;
+            let most = (limits.spare - BELOW).max(least);
+            let (low, tells) = (limits.start.clamp(least, most), limits.spare > 0.0);
+            Member { low, optimal, least, most, tells }
+        };
+        let optimal = optimal_ages(parity);
+        let oldest = (0..optimal.len()).max_by(|&a, &b| optimal[a].total_cmp(&optimal[b]));
+        let members = limits.iter().zip(optimal).map(member).collect();
+        Self { law, members, oldest: oldest.unwrap_or(0), seen: 0.0 }
+    }
+
+    /// The low threshold of a member: a share of its blocks.
+    #[must_use]
+    pub fn low(&self, member: usize) -> f64 {
+        self.members[member].low
+    }
+
+    /// Looks at the members' ages, and updates the thresholds if it is time.
+    pub fn look(&mut self, flash: &[Flash]) {
+        let oldest = flash[self.oldest].age;
+        // A younger one than before is another device.
+        if oldest < self.seen {
+            self.seen = oldest;
+        }
+        if oldest - self.seen < PERIOD {
+            return;
+        }
+        self.seen = oldest;
+        let too_young = |(member, flash): (&Member, &Flash)| match member.tells {
+            true => member.optimal - flash.age / oldest,
+            false => 0.0,
+        };
+        let errors: Vec<f64> = self.members.iter().zip(flash).map(too_young).collect();
+        let sum: f64 = errors.iter().sum();
+        for (index, (member, flash)) in self.members.iter_mut().zip(flash).enumerate() {
+            // Of the oldest the error is always zero: it goes by the others' (Eq 3).
+            let error = if index == self.oldest { -sum } else { errors[index] };
+            let change = match self.law {
+                Law::Printed if flash.free < member.low && flash.free > PRIORITY * member.low => {
+                    error
+                }
+                Law::Printed => 0.0,
+                Law::Damped => GAIN * error,
+            };
+            member.low = (member.low + change).clamp(member.least, member.most);
+        }
+    }
+}
