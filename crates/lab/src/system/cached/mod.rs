@@ -44,7 +44,7 @@ pub struct Destaged {
     pub waited: u64,
 }
 
-/// An array with a write cache in memory; see the [module](self).
+/// An array with a write cache in memory, as the paper on SIW compares them.
 pub struct Cached {
     spec: CachedSpec,
     layout: Layout,

@@ -25,7 +25,7 @@ use popular::{Popularity, Zone};
 use recovery::{Recovery, State};
 pub use spec::{Copies, Parity, PdbError, PdbSpec};
 
-/// An array of the paper; see the [module](self).
+/// An array of the paper on popular data backup, or of its baseline.
 pub struct Pdb {
     spec: PdbSpec,
     /// The bytes of a block here: a page, as in the paper, if that is smaller than users' blocks.
