@@ -220,7 +220,7 @@ impl Steering {
             redundancy: geometry.redundancy(),
             telling: telling.collect(),
             limits: limits.collect(),
-            parity: parity_shares(geometry),
+            parity: if self.scheme.has_ages() { parity_shares(geometry) } else { Vec::new() },
         }
     }
 }

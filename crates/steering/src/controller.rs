@@ -26,7 +26,8 @@ pub struct Members {
     pub telling: Set<MemberId>,
     /// The limits of each; the default's if it takes no orders when to collect.
     pub limits: Vec<Limits>,
-    /// The share of the array's parity that each holds, in parts of one.
+    /// The part of the stripes in which each holds parity, without staging devices; none if the scheme does not
+    /// ask for it.
     pub parity: Vec<f64>,
 }
 

@@ -208,6 +208,12 @@ impl Scheme {
         !self.goes_around() && self.hedges == Hedges::Never && self.turns == Turns::Local
     }
 
+    /// Whether it goes by the members' ages.
+    #[must_use]
+    pub fn has_ages(&self) -> bool {
+        self.ages.is_some()
+    }
+
     /// Whether it wants to know which members are busy.
     #[inline]
     #[must_use]

@@ -342,7 +342,9 @@ impl Ssd {
         for step in 0..count {
             let at = (cursor + step) % count;
             let plane = planes.start + at;
-            let ordered = self.gc.orders.gain(plane, self.ftl.free_blocks(plane));
+            let free = self.ftl.free_blocks(plane);
+            // At the hard limit any block has to do.
+            let ordered = if free > self.gc.hard { self.gc.orders.gain(plane, free) } else { 0 };
             if self.wanted(id, plane, background) && self.ftl.can_collect(plane, gain.max(ordered))
             {
                 self.dies[id as usize].gc.cursor = (at + 1) % count;

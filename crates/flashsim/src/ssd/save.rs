@@ -18,11 +18,16 @@ use crate::stats::Stats;
 /// In the list of the buffer's pages: not wanted any more.
 const STALE: u32 = 1 << 31;
 
+/// Then it is left out, as releases before it did.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
     /// Blocks that were erased before the counters were reset.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     erased_before: u64,
     profile: Profile,
     stats: Stats,

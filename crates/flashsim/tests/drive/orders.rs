@@ -281,3 +281,19 @@ fn a_drive_of_several_planes_is_forced_where_it_is_dirtiest() {
     ssd.order_gc(ssd.now(), GcOrder::Once { gce: 0.5 });
     assert!(ssd.erasing().eq([0]), "its block has nothing to move");
 }
+
+#[test]
+fn at_the_hard_limit_a_block_is_collected_however_little_it_gains() {
+    let mut ssd = Ssd::new(&small(), Precondition::Aged(1.0), 1).unwrap();
+    let never = Thresholds { low: 0.0, medium: 0.0, high: 0.0, gce: 1.0 };
+    ssd.order_gc(ssd.now(), GcOrder::Thresholds(never));
+    let (mut prng, pages) = (Prng::new(1), ssd.geometry().logical_pages);
+    let writes = 3 * u64::from(pages);
+    let mut ended = 0;
+    for tag in 0..writes {
+        let page = prng.below(pages.into()) as u32;
+        ssd.submit(ssd.now(), command(tag, Op::Write, page, 1)).unwrap();
+        ended += drain(&mut ssd).len();
+    }
+    assert_eq!(ended as u64, writes);
+}

@@ -96,7 +96,7 @@ impl Watch {
     pub(super) fn ended(&mut self, now: Instant) {
         self.rebuilt.took = self.failed_at.map(|at| now - at);
         self.rebuilt.mostly = self.rebuilt.mostly.or(self.rebuilt.took);
-        self.rebuilt.is_end = !self.goes_on;
+        self.rebuilt.is_end = self.failed_at.is_some() && !self.goes_on;
     }
 
     /// Whether it matters what reads find.

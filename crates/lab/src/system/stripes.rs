@@ -1,5 +1,7 @@
 //! Where chunks and their parity are, on drives without an engine.
 
+use std::collections::BTreeSet;
+
 /// Where parity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parity {
@@ -110,6 +112,14 @@ impl Layout {
         let run =
             Run { drive: drive as usize, at: row * self.chunk + first, blocks: blocks as u32 };
         (self.parity != Parity::None).then_some(run)
+    }
+
+    /// The parity of these blocks of one stripe's data.
+    pub(super) fn parity_of_runs(&self, data: &[Run]) -> Vec<Run> {
+        let rows: BTreeSet<u64> = data.iter().flat_map(|run| run.range()).collect();
+        let stripe = data.first().map_or(0, |run| run.at / self.chunk);
+        let parity = |&at: &u64| self.parity_run(stripe, at % self.chunk, 1);
+        merged(rows.iter().filter_map(parity).collect())
     }
 
     /// What a block of an SSD is computed from: one block of each other SSD of its stripe.

@@ -82,6 +82,18 @@ fn without_a_cache_a_small_write_reads_and_writes_data_and_parity() {
 }
 
 #[test]
+fn parity_is_written_of_the_rows_that_are_written_alone() {
+    for policy in [Nothing, Siw] {
+        let mut array = Array::new(&spec(Raid5, policy, 16));
+        // The last block of one strip, the first of the next.
+        array.request(Kind::Write, 3, 2);
+        assert_eq!(array.pages().0.iter().sum::<u64>(), 4, "{policy:?}");
+        let cached = array.cached.destaged().map_or(4, |_| 0);
+        assert_eq!(array.written(), cached, "{policy:?}");
+    }
+}
+
+#[test]
 fn a_cached_write_ends_at_once_and_is_read_from_the_cache() {
     for policy in [Wow, Siw] {
         let mut array = Array::new(&spec(Raid0, policy, 64));

@@ -14,8 +14,9 @@ use super::{Flash, Limits};
 ///
 /// Ages are relative to the member with the most parity, the paper's member n.
 ///
-/// The thresholds are lost with the process, or when a member is replaced. They are found again from
-/// the ages, which drives remember.
+/// The thresholds are lost with the process, when a member is replaced, and when turns have rested. They are
+/// found again from the ages, which drives remember. Ages are those of a drive's whole life: beside a new one in
+/// a member's place all others are old, so thresholds stay at their ends until it has aged as much.
 #[derive(Clone, Debug)]
 pub struct Age {
     law: Law,
@@ -46,7 +47,7 @@ struct Member {
     /// The room that its low threshold may take: Eq 5, which only knows the end of 0.5.
     least: f64,
     most: f64,
-    /// Whether it tells its age. One that does not counts as neither old nor young.
+    /// Whether it is a member that tells its age. One that does not counts as neither old nor young.
     tells: bool,
 }
 
@@ -74,17 +75,19 @@ const ABOVE: f64 = 0.001;
 const BELOW: f64 = 0.02;
 
 /// The paper's Eq 1: the best age of a member relative to that of the one with the most parity,
-/// for small random writes, of which each also writes parity. `parity` has the members' shares of
-/// it, in parts of one.
+/// for small random writes, of which each also writes parity. `parity` has the part of the stripes in
+/// which each member holds parity. The paper has one parity; with two, both are written for each of the
+/// n - 2 chunks of data.
 #[must_use]
 pub fn optimal_ages(parity: &[f64]) -> Vec<f64> {
-    let others = parity.len().saturating_sub(1) as f64;
-    let writes = |share: &f64| share * others + (1.0 - share);
+    let data = parity.len() as f64 - parity.iter().sum::<f64>();
+    let writes = |share: &f64| share * data + (1.0 - share);
     let most = parity.iter().map(writes).fold(0.0, f64::max);
     parity.iter().map(|share| if most > 0.0 { writes(share) / most } else { 1.0 }).collect()
 }
 
-/// The share of an array's parity that each member holds, in parts of one; all zero if it has none.
+/// The part of an array's stripes in which each member holds parity, with one parity its share of it; all zero
+/// if there is none.
 #[must_use]
 pub fn parity_shares(geometry: &Geometry) -> Vec<f64> {
     let stripes = STRIPES * geometry.members() as u64;
@@ -93,24 +96,26 @@ pub fn parity_shares(geometry: &Geometry) -> Vec<f64> {
         let roles = (0..stripes).filter_map(|stripe| geometry.role(Stripe(stripe), member));
         roles.filter(is_parity).count() as f64
     };
-    let held: Vec<f64> = Set::first(geometry.members()).map(held).collect();
-    let all: f64 = held.iter().sum();
-    held.iter().map(|held| held / all.max(1.0)).collect()
+    Set::first(geometry.members()).map(|member| held(member) / stripes as f64).collect()
 }
 
 impl Age {
-    /// For members with these limits and shares of the parity, in parts of one. Each begins with the threshold that
-    /// it has by itself.
+    /// For members with these limits that hold parity in these parts of the stripes ([`parity_shares`]). Each
+    /// begins with the threshold that it has by itself. Staging devices come after the members, have no part in
+    /// any stripe, and keep their own.
     #[must_use]
     pub fn new(law: Law, limits: &[Limits], parity: &[f64]) -> Self {
-        let member = |(limits, optimal): (&Limits, f64)| {
-            let least = MEDIUM + ABOVE;
+        let member = |(limits, optimal): (&Limits, Option<f64>)| {
+            // At the hard limit it would collect whatever it is told.
+            let least = MEDIUM.max(limits.hard) + ABOVE;
             let most = (limits.spare - BELOW).max(least);
-            let (low, tells) = (limits.start.clamp(least, most), limits.spare > 0.0);
-            Member { low, optimal, least, most, tells }
+            let tells = limits.spare > 0.0 && optimal.is_some();
+            let low = if tells { limits.start.clamp(least, most) } else { limits.start };
+            Member { low, optimal: optimal.unwrap_or(1.0), least, most, tells }
         };
         let optimal = optimal_ages(parity);
         let oldest = (0..optimal.len()).max_by(|&a, &b| optimal[a].total_cmp(&optimal[b]));
+        let optimal = optimal.into_iter().map(Some).chain(core::iter::repeat(None));
         let members = limits.iter().zip(optimal).map(member).collect();
         Self { law, members, oldest: oldest.unwrap_or(0), seen: 0.0 }
     }
@@ -139,6 +144,9 @@ impl Age {
         let errors: Vec<f64> = self.members.iter().zip(flash).map(too_young).collect();
         let sum: f64 = errors.iter().sum();
         for (index, (member, flash)) in self.members.iter_mut().zip(flash).enumerate() {
+            if !member.tells {
+                continue;
+            }
             // Of the oldest the error is always zero: it goes by the others' (Eq 3).
             let error = if index == self.oldest { -sum } else { errors[index] };
             let change = match self.law {

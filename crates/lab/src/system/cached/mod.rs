@@ -80,7 +80,7 @@ struct Write {
     data: Vec<Run>,
     stripe: u64,
     /// The parity of what is written.
-    parity: Option<Run>,
+    parity: Vec<Run>,
 }
 
 /// What comes after a job.
@@ -211,10 +211,8 @@ impl Cached {
         self.destaged.writes += 1;
         let data: Vec<_> = parts.iter().map(|&part| self.layout.data_run(part)).collect();
         self.destaged.written += data.iter().map(|run| u64::from(run.blocks)).sum::<u64>();
-        let first = parts.iter().map(|part| part.first).min().unwrap_or(0);
-        let end = parts.iter().map(|part| part.first + part.blocks).max().unwrap_or(0);
         let stripe = parts[0].stripe;
-        let parity = self.layout.parity_run(stripe, first, end - first);
+        let parity = self.layout.parity_of_runs(&data);
         if self.order.is_none() {
             let reads = self.needed(&data, |_, _| false);
             let runs = data.into_iter().chain(parity).collect();
@@ -245,7 +243,7 @@ impl Cached {
                 return;
             }
             let Some(write) = self.waiting.pop_front() else { return };
-            // What is hit may be destaged before parity is known; so there is room for all of it.
+            // What is hit may be destaged before parity is known, so for that while it counts twice.
             runs.iter().for_each(|run| self.used[run.drive] += u64::from(run.blocks));
             let mut reads = Vec::new();
             if caches_parity && !self.spec.parity_is_known {
@@ -312,7 +310,7 @@ impl Cached {
             let (mut reads, mut parity) = (Vec::new(), Vec::new());
             if writes_parity {
                 reads = self.needed(&data, |_, _| false);
-                parity = self.parity_of(&data);
+                parity = self.layout.parity_of_runs(&data);
             }
             self.job(now, Op::Read, reads, Then::Destage(strips, data, parity), told);
         }
@@ -327,18 +325,10 @@ impl Cached {
         self.destaged.full += u64::from(blocks == whole);
     }
 
-    /// The parity of blocks of one stripe.
-    fn parity_of(&self, data: &[Run]) -> Vec<Run> {
-        let chunk = self.layout.chunk;
-        let rows: BTreeSet<u64> = data.iter().flat_map(|run| run.range()).collect();
-        let parity = |&at: &u64| self.layout.parity_run(at / chunk, at % chunk, 1);
-        merged(rows.iter().filter_map(parity).collect())
-    }
-
     /// What has to be read for the parity of blocks of one stripe that are written, of what is not known: what they
     /// replace and the old parity, or the blocks beside them, whichever is less.
     fn needed(&self, data: &[Run], known: impl Fn(usize, u64) -> bool) -> Vec<Run> {
-        let parity = self.parity_of(data);
+        let parity = self.layout.parity_of_runs(data);
         if parity.is_empty() {
             return Vec::new();
         }

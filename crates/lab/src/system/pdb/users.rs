@@ -104,10 +104,8 @@ impl Pdb {
     /// Writes parts of one stripe.
     pub(super) fn write(&mut self, now: Instant, tag: u16, parts: &[Part], told: &mut Told) {
         self.users[usize::from(tag)].left += 1;
-        let first = parts.iter().map(|part| part.first).min().unwrap_or(0);
-        let end = parts.iter().map(|part| part.first + part.blocks).max().unwrap_or(0);
-        let parity = self.layout.parity_run(parts[0].stripe, first, end - first);
         let mut runs: Vec<_> = parts.iter().map(|&part| self.layout.data_run(part)).collect();
+        let parity = self.layout.parity_of_runs(&runs);
         let is_full = parts.len() as u64 == self.layout.data()
             && parts.iter().all(|part| part.blocks == self.layout.chunk);
         let mut old = Vec::new();
