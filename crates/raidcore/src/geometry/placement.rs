@@ -144,17 +144,17 @@ impl Placement {
         }
     }
 
-    /// The member that holds P; without parity, the one after the last.
+    /// The member that holds P, without parity the one after the last; or the shares by which parity lies.
     #[inline]
-    fn p(&self, at: &Rotation) -> u64 {
+    fn p(&self, at: &Rotation) -> Result<u64, &Shares> {
         let turn = at.stripe.0 % at.members;
-        match self {
+        Ok(match self {
             Self::LeftAsymmetric | Self::LeftSymmetric => at.members - 1 - turn,
             Self::RightAsymmetric | Self::RightSymmetric => turn,
             Self::ParityFirst => 0,
             Self::ParityLast => at.members - at.parities,
-            Self::Uneven(shares) => shares.parity(at).0,
-        }
+            Self::Uneven(shares) => return Err(shares),
+        })
     }
 
     /// Whether data begins on the first member that has no parity, not on the one after parity.
@@ -166,10 +166,11 @@ impl Placement {
     /// The member that holds `role`.
     #[inline]
     pub(super) fn member(&self, at: &Rotation, role: Role) -> MemberId {
-        if let Self::Uneven(shares) = self {
-            return shares.member(at, role);
-        }
-        let (role, p) = (u64::from(role.0), self.p(at));
+        let p = match self.p(at) {
+            Ok(p) => p,
+            Err(shares) => return shares.member(at, role),
+        };
+        let role = u64::from(role.0);
         let data = at.members - at.parities;
         let member = if self.goes_around() && role < data {
             role + u64::from(role >= p)
@@ -183,10 +184,11 @@ impl Placement {
     /// What `member` holds, if it has a part in the stripe.
     #[inline]
     pub(super) fn role(&self, at: &Rotation, member: MemberId) -> Option<Role> {
-        if let Self::Uneven(shares) = self {
-            return Some(shares.role(at, member));
-        }
-        let (member, p) = (u64::from(member.0), self.p(at));
+        let p = match self.p(at) {
+            Ok(p) => p,
+            Err(shares) => return Some(shares.role(at, member)),
+        };
+        let member = u64::from(member.0);
         let data = at.members - at.parities;
         let role = if self.goes_around() && member != p {
             member - u64::from(member > p)

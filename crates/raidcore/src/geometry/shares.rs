@@ -120,7 +120,7 @@ impl Shares {
     }
 
     /// The members of a stripe's P and Q; of P twice if there is no Q.
-    pub(super) fn parity(&self, &Rotation { stripe, parities, .. }: &Rotation) -> (u64, u64) {
+    fn parity(&self, &Rotation { stripe, parities, .. }: &Rotation) -> (u64, u64) {
         let (cycle, turn) = (stripe.0 / CYCLE, stripe.0 % CYCLE);
         let hash = mixed(cycle);
         let stride = STRIDES[(hash % STRIDES.len() as u64) as usize];
