@@ -221,7 +221,7 @@ fn schemes_are_what_their_names_say() {
         parity: vec![0.05, 0.10, 0.15, 0.70],
     };
     // By name: where the first member's threshold is after it was found .1 too old (nowhere for one
-    // whose turns come), and who is taken along, one about to collect and one with room.
+    // whose turns come), and which are taken along, one about to collect and one with room.
     let printed: f64 = 0.1 + 1.1 / 2.4 - 0.55;
     let damped = 0.1 + (1.1 / 2.4 - 0.55) / 10.0;
     for (name, low, taken) in [

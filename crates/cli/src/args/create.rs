@@ -56,7 +56,7 @@ pub(crate) struct CreateArgs {
     /// Where parity and data lie, by md's names; as md does by default unless given
     #[arg(long, value_name = "NAME", conflicts_with = "layout", value_parser = placement)]
     pub(crate) placement: Option<Placement>,
-    /// Each member's share of parity in percent, like 5,10,15,70: who has more is written more, so members
+    /// Each member's share of parity in percent, like 5,10,15,70: one with more is written more, so members
     /// wear out one after the other. RAID5 and RAID6; md can't read such an array
     #[arg(long, value_name = "PERCENT,…", conflicts_with_all = ["layout", "placement"],
           value_parser = parity_shares)]

@@ -13,6 +13,7 @@ mod log_spec;
 mod pdb;
 mod rebuild;
 mod stripes;
+mod users;
 
 use std::time::Duration;
 

@@ -16,7 +16,8 @@ use raidcore::units::BLOCK_BYTES;
 
 use super::bare::{Bare, Done};
 use super::stripes::{Layout, Part, Run, merged};
-use super::{Ended, Met, Request, Steered, System, Told};
+use super::users::Users;
+use super::{Met, Request, Steered, System, Told};
 use crate::workload::Kind;
 use order::{Order, Pressure, Strip};
 pub use spec::{CacheError, CachePolicy, CachedLevel, CachedSpec};
@@ -50,8 +51,7 @@ pub struct Cached {
     layout: Layout,
     bare: Bare<Then>,
     order: Option<Box<dyn Order>>,
-    /// By tag.
-    users: Vec<User>,
+    users: Users,
     /// What is cached, by SSD.
     dirty: Vec<BTreeSet<u64>>,
     /// What is being written, by SSD, and how many times.
@@ -63,14 +63,6 @@ pub struct Cached {
     /// Writes that wait for room, of one stripe each.
     waiting: VecDeque<Write>,
     destaged: Destaged,
-}
-
-/// A user's request.
-#[derive(Clone, Copy, Debug, Default)]
-struct User {
-    /// Its parts that have not ended.
-    left: u32,
-    met: Met,
 }
 
 /// What a user writes of a stripe.
@@ -123,7 +115,7 @@ impl Cached {
             layout: Layout::new(parity, data, 1, chunk, stripes),
             bare,
             order,
-            users: vec![User::default(); depth.into()],
+            users: Users::new(depth),
             dirty: vec![BTreeSet::new(); members],
             in_flight: vec![BTreeMap::new(); members],
             used: vec![0; members],
@@ -148,17 +140,17 @@ impl Cached {
     fn next_step(&mut self, now: Instant, Done { then, met }: Done<Then>, told: &mut Told) {
         match then {
             Then::Answer(tag) => {
-                self.users[usize::from(tag)].met |= met;
-                self.part_ended(tag, told);
+                self.users.met(tag, met);
+                self.users.part_ended(tag, told);
             }
             Then::Pass(tag, runs) => {
-                self.users[usize::from(tag)].met |= met;
+                self.users.met(tag, met);
                 self.job(now, Op::Write, runs, Then::Answer(tag), told);
             }
             Then::Insert(write) => {
-                self.users[usize::from(write.tag)].met |= met;
+                self.users.met(write.tag, met);
                 self.insert(&write);
-                self.part_ended(write.tag, told);
+                self.users.part_ended(write.tag, told);
             }
             Then::Destage(strips, data, parity) => {
                 let runs = data.iter().chain(&parity).copied().collect();
@@ -181,15 +173,6 @@ impl Cached {
         }
     }
 
-    fn part_ended(&mut self, tag: u16, told: &mut Told) {
-        let user = &mut self.users[usize::from(tag)];
-        user.left -= 1;
-        if user.left == 0 {
-            let met = user.met;
-            told.ended.push(Ended { tag, met, side: None });
-        }
-    }
-
     /// Whether a block is in the cache, be it that it is being written.
     fn is_cached(&self, drive: usize, block: u64) -> bool {
         self.dirty[drive].contains(&block) || self.in_flight[drive].contains_key(&block)
@@ -200,14 +183,14 @@ impl Cached {
             run.range().filter(|&block| !self.is_cached(run.drive, block)).collect();
         self.destaged.read += u64::from(run.blocks);
         self.destaged.read_hits += u64::from(run.blocks) - missing.len() as u64;
-        self.users[usize::from(tag)].left += 1;
+        self.users.part_begins(tag);
         let runs = missing.into_iter().map(|at| Run { at, blocks: 1, ..run }).collect();
         self.job(now, Op::Read, runs, Then::Answer(tag), told);
     }
 
     /// Writes parts of one stripe.
     fn write(&mut self, now: Instant, tag: u16, parts: &[Part], told: &mut Told) {
-        self.users[usize::from(tag)].left += 1;
+        self.users.part_begins(tag);
         self.destaged.writes += 1;
         let data: Vec<_> = parts.iter().map(|&part| self.layout.data_run(part)).collect();
         self.destaged.written += data.iter().map(|run| u64::from(run.blocks)).sum::<u64>();
@@ -297,8 +280,7 @@ impl Cached {
             for &Strip { drive, stripe } in &strips {
                 let start = stripe * self.layout.chunk;
                 let range = start..start + self.layout.chunk;
-                let Some(dirty) = self.dirty.get(drive) else { continue };
-                let blocks: Vec<_> = dirty.range(range).copied().collect();
+                let blocks: Vec<_> = self.dirty[drive].range(range).copied().collect();
                 for at in blocks {
                     self.dirty[drive].remove(&at);
                     *self.in_flight[drive].entry(at).or_default() += 1;
@@ -353,13 +335,12 @@ impl System for Cached {
     }
 
     fn depth(&self) -> u16 {
-        self.users.len() as u16
+        self.users.depth()
     }
 
     fn submit(&mut self, now: Instant, request: Request, told: &mut Told) {
         let Request { tag, kind, lba, blocks } = request;
-        // It has not ended before all its parts have begun.
-        self.users[usize::from(tag)] = User { left: 1, ..User::default() };
+        self.users.came(tag);
         let parts: Vec<_> = self.layout.parts(lba, blocks).collect();
         match kind {
             Kind::Read => {
@@ -375,7 +356,7 @@ impl System for Cached {
             // The paper's arrays know neither.
             Kind::Discard | Kind::Flush => {}
         }
-        self.part_ended(tag, told);
+        self.users.part_ended(tag, told);
     }
 
     fn next(&self) -> Option<Instant> {

@@ -11,6 +11,7 @@ use crate::system::cached::CachedSpec;
 pub(super) struct Wow {
     groups: Clock,
     in_flight: u32,
+    members: u8,
     most: u32,
     low: f64,
     high: f64,
@@ -18,8 +19,8 @@ pub(super) struct Wow {
 
 impl Wow {
     pub(super) fn new(spec: &CachedSpec) -> Self {
-        let &CachedSpec { groups: most, low, high, .. } = spec;
-        Self { groups: Clock::default(), in_flight: 0, most, low, high }
+        let &CachedSpec { groups: most, members, low, high, .. } = spec;
+        Self { groups: Clock::default(), in_flight: 0, members, most, low, high }
     }
 
     fn allowed(&self, Pressure { used, waits }: Pressure) -> u32 {
@@ -50,8 +51,9 @@ impl Order for Wow {
         }
         let stripe = self.groups.take()?;
         self.in_flight += 1;
-        // All SSDs' strips of the stripe, those of data at least.
-        Some((0..32).map(|drive| Strip { drive, stripe }).collect())
+        // That of parity has nothing that is cached.
+        let drives = 0..usize::from(self.members);
+        Some(drives.map(|drive| Strip { drive, stripe }).collect())
     }
 
     fn ended(&mut self, _: Instant, _: &[Strip]) {

@@ -18,7 +18,8 @@ use raidcore::units::BLOCK_BYTES;
 use super::bare::{Bare, Done};
 use super::rebuild::{Rebuilt, Watch};
 use super::stripes::{Layout, Run, merged};
-use super::{Ended, Met, Request, Steered, System, Told};
+use super::users::Users;
+use super::{Met, Request, Steered, System, Told};
 use crate::units::Bytes;
 use crate::workload::Kind;
 use popular::{Popularity, Zone};
@@ -32,8 +33,9 @@ pub struct Pdb {
     block: u64,
     layout: Layout,
     bare: Bare<Then>,
-    /// By tag.
-    users: Vec<User>,
+    users: Users,
+    /// By tag: whether some of what a user reads comes from copies.
+    from_copies: Vec<bool>,
     popularity: Popularity,
     /// Copies of each data SSD's regions. They are on the next one.
     zones: Vec<Zone>,
@@ -43,16 +45,6 @@ pub struct Pdb {
     rebuilding: HashMap<u64, usize>,
     watch: Watch,
     steered: Steered,
-}
-
-/// A user's request.
-#[derive(Clone, Copy, Debug, Default)]
-struct User {
-    /// Its parts that have not ended.
-    left: u32,
-    met: Met,
-    /// Whether some of it comes from copies.
-    from_copies: bool,
 }
 
 /// What comes after a job.
@@ -121,7 +113,8 @@ impl Pdb {
             block,
             layout,
             bare,
-            users: vec![User::default(); depth.into()],
+            users: Users::new(depth),
+            from_copies: vec![false; depth.into()],
             popularity: Popularity::new(spec.counted as usize),
             zones: (0..spec.data).map(|_| Zone::new(data - zone, region, slots)).collect(),
             recovery: None,
@@ -163,14 +156,14 @@ impl Pdb {
     fn next_step(&mut self, now: Instant, Done { then, met }: Done<Then>, told: &mut Told) {
         match then {
             Then::Answer { tag, whole } => {
-                self.users[usize::from(tag)].met |= met;
+                self.users.met(tag, met);
                 self.found_whole(now, &whole);
-                self.part_ended(tag, told);
+                self.users.part_ended(tag, told);
             }
             Then::Copy { tag, drive, blocks } => {
                 if let Some(tag) = tag {
-                    self.users[usize::from(tag)].met |= met;
-                    self.part_ended(tag, told);
+                    self.users.met(tag, met);
+                    self.users.part_ended(tag, told);
                 }
                 // A neighbour that has failed since takes no copies.
                 if self.recovery.is_none() {
@@ -184,13 +177,13 @@ impl Pdb {
                 self.steered.copied_blocks += noted as u64;
             }
             Then::Write { tag, runs, whole } => {
-                self.users[usize::from(tag)].met |= met;
+                self.users.met(tag, met);
                 self.job(now, Op::Write, &runs, Then::Answer { tag, whole }, told);
             }
             Then::Known { blocks, waiting, in_order } => {
                 for tag in waiting {
-                    self.users[usize::from(tag)].met |= met;
-                    self.part_ended(tag, told);
+                    self.users.met(tag, met);
+                    self.users.part_ended(tag, told);
                 }
                 blocks.iter().for_each(|block| _ = self.rebuilding.remove(block));
                 let runs = on(usize::from(self.spec.failed), &blocks);
@@ -213,15 +206,6 @@ impl Pdb {
         blocks.iter().for_each(|&block| recovery.is_whole(block));
         if recovery.is_over() {
             self.watch.ended(now);
-        }
-    }
-
-    fn part_ended(&mut self, tag: u16, told: &mut Told) {
-        let user = &mut self.users[usize::from(tag)];
-        user.left -= 1;
-        if user.left == 0 {
-            let met = user.met;
-            told.ended.push(Ended { tag, met, side: None });
         }
     }
 
@@ -308,13 +292,13 @@ impl System for Pdb {
     }
 
     fn depth(&self) -> u16 {
-        self.users.len() as u16
+        self.users.depth()
     }
 
     fn submit(&mut self, now: Instant, request: Request, told: &mut Told) {
         let Request { tag, kind, lba, blocks } = request;
-        // It has not ended before all its parts have begun.
-        self.users[usize::from(tag)] = User { left: 1, ..User::default() };
+        self.users.came(tag);
+        self.from_copies[usize::from(tag)] = false;
         let per_block = self.per_block();
         let (at, blocks) = (lba * per_block, blocks * per_block as u32);
         let parts: Vec<_> = self.layout.parts(at, blocks).collect();
@@ -332,7 +316,7 @@ impl System for Pdb {
             // These arrays know neither.
             Kind::Discard | Kind::Flush => {}
         }
-        self.part_ended(tag, told);
+        self.users.part_ended(tag, told);
     }
 
     fn next(&self) -> Option<Instant> {

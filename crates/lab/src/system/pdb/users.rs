@@ -28,7 +28,7 @@ impl Pdb {
         if there.is_empty() {
             return;
         }
-        self.users[usize::from(tag)].left += 1;
+        self.users.part_begins(tag);
         let then = match self.popular(now, run, told) {
             blocks if blocks.is_empty() => Then::Answer { tag, whole: Vec::new() },
             blocks => Then::Copy { tag: Some(tag), drive: run.drive, blocks },
@@ -74,7 +74,7 @@ impl Pdb {
         let job = self.rebuilding.get(&block).copied();
         // One that is only being written home is known already.
         if let Some(Then::Known { waiting, .. }) = job.and_then(|job| self.bare.then(job)) {
-            self.users[usize::from(tag)].left += 1;
+            self.users.part_begins(tag);
             waiting.push(tag);
         }
     }
@@ -83,10 +83,10 @@ impl Pdb {
     fn read_lost(&mut self, now: Instant, tag: u16, block: u64, told: &mut Told) {
         let failed = usize::from(self.spec.failed);
         let is_copied = self.is_copied(failed, block);
-        let user = &mut self.users[usize::from(tag)];
-        user.left += 1;
-        self.steered.copy_reads += u64::from(is_copied && !user.from_copies);
-        user.from_copies |= is_copied;
+        self.users.part_begins(tag);
+        if is_copied && !core::mem::replace(&mut self.from_copies[usize::from(tag)], true) {
+            self.steered.copy_reads += 1;
+        }
         match self.recovery.as_mut() {
             Some(recovery) if is_copied || self.spec.write_back => {
                 let unit = recovery.unit_of(block);
@@ -103,7 +103,7 @@ impl Pdb {
 
     /// Writes parts of one stripe.
     pub(super) fn write(&mut self, now: Instant, tag: u16, parts: &[Part], told: &mut Told) {
-        self.users[usize::from(tag)].left += 1;
+        self.users.part_begins(tag);
         let mut runs: Vec<_> = parts.iter().map(|&part| self.layout.data_run(part)).collect();
         let parity = self.layout.parity_of_runs(&runs);
         let is_full = parts.len() as u64 == self.layout.data()
