@@ -281,7 +281,10 @@ impl Phase {
             IoOp::Flush => Self::Flush,
             IoOp::Store(MetaPage::Superblock { .. }) => Self::Record,
             IoOp::Store(
-                MetaPage::Bitmap { .. } | MetaPage::ZeroMap { .. } | MetaPage::Missed { .. },
+                MetaPage::Bitmap { .. }
+                | MetaPage::ZeroMap { .. }
+                | MetaPage::Missed { .. }
+                | MetaPage::Popularity,
             ) => Self::Page,
             IoOp::Journal => Self::Entry,
             IoOp::Write { .. } => Self::Home,

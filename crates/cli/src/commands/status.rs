@@ -124,6 +124,10 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
+    lines.extend(report.hot_bytes.map(|hot| {
+        let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
+        format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))
+    }));
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {}", front(f))));
     lines.push(String::new());
     for each in &report.members {

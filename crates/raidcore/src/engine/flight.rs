@@ -27,6 +27,7 @@ pub(super) enum Owner {
     Fetch { job: JobId, index: u16 },
     Copy { job: JobId, number: u64 },
     Page { kind: MapKind, index: u32 },
+    Popularity,
     Superblock,
     Flush,
 }

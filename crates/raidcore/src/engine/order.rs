@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn each_order_goes_over_all_ranges_once() {
-        let mut heat = Heat::new(5);
+        let mut heat = Heat::new(5, &[]);
         [4, 1, 4].into_iter().for_each(|stripe| heat.note(Stripe(stripe)));
         let ranges = |order| {
             let course = Course { order, heat: &heat, only: None };
@@ -148,7 +148,7 @@ mod tests {
         regions.set(1);
         regions.set(3);
         let only = Some(Only { regions: &regions, region_stripes: 3 });
-        let course = Course { order: RebuildOrder::sequential(), heat: &Heat::new(11), only };
+        let course = Course { order: RebuildOrder::sequential(), heat: &Heat::new(11, &[]), only };
         let mut from = 0;
         let mut done = Vec::new();
         while course.next(from, 11) < 11 {

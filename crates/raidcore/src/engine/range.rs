@@ -65,7 +65,7 @@ impl Range {
             staging: Staging::new(record, &assembled.staged),
             copies: Copies::new(record),
             distributed: Distributed::new(record),
-            heat: Heat::new(geo.stripes()),
+            heat: Heat::new(geo.stripes(), &assembled.popularity),
         }
     }
 }

@@ -40,6 +40,9 @@ pub struct Status {
     pub end_within: Option<Duration>,
     /// In which order redundancy is brought back.
     pub rebuild_order: &'static RebuildOrder,
+    /// In how few parts of the array half of what users ask for is, of how many parts of the same size;
+    /// none if they have asked for nothing. It outlives a stop.
+    pub half_in: Option<(u64, u64)>,
     /// The policy on record.
     pub policy: Option<Policy>,
     /// The staging log, if there is one.

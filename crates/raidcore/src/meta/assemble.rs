@@ -19,6 +19,7 @@ use super::journal::Replay;
 use super::layout::SUPERBLOCKS;
 use super::load::{load_bitmap, load_map};
 use super::page::{BitMap, MapKind, PageVersions};
+use super::popularity;
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
 use super::returns::{diverged, may_return};
@@ -63,6 +64,9 @@ pub struct Assembled {
     pub missed: BitMap,
     /// The versions of each page of that map.
     pub missed_versions: Vec<PageVersions>,
+    /// How often users asked for each of the array's ranges before it was stopped; nothing if that is not
+    /// known.
+    pub popularity: Vec<u32>,
     /// Journal entries to be replayed, in this order, before anything else.
     pub replay: Vec<Replay>,
     /// The number for the next journal entry.
@@ -148,6 +152,7 @@ pub fn assemble<I: Image>(
         zero_versions,
         missed,
         missed_versions,
+        popularity: popularity::load(newest, whole),
         replay,
         next_entry,
         staged,

@@ -158,6 +158,7 @@ impl Assembled {
             zero_map,
             missed_versions: vec![PageVersions::default(); missed.pages() as usize],
             missed,
+            popularity: Vec::new(),
             replay: Vec::new(),
             next_entry: 1,
             staged: Vec::new(),

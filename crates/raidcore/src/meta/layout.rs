@@ -33,6 +33,11 @@ const _: () = assert!(MAPS_START > SUPERBLOCKS[SUPERBLOCK_COPIES - 1].0);
 const MISSED_START: u64 = 1;
 const _: () = assert!(MISSED_START + 2 * BITMAP_PAGES_MAX as u64 <= SUPERBLOCKS[1].0);
 
+/// Where what users asked for is on every member: behind the second superblock, which arrays of all
+/// releases leave free.
+pub(super) const POPULARITY: Pba = Pba(SUPERBLOCKS[1].0 + 1);
+const _: () = assert!(POPULARITY.0 < SUPERBLOCKS[2].0);
+
 /// What the data's start is a multiple of.
 const ALIGNMENT: u64 = 256;
 
@@ -284,6 +289,12 @@ impl Areas {
             MapKind::Missed => MISSED_START,
         };
         Pba(start + 2 * u64::from(index) + version % 2)
+    }
+
+    /// Where what users asked for is.
+    #[must_use]
+    pub fn popularity(&self) -> Pba {
+        POPULARITY
     }
 
     /// Where the journal's ring is, and how many blocks it has; none if there is no journal.

@@ -17,6 +17,7 @@ mod numbers;
 mod page;
 mod placements;
 mod policy;
+mod popularity;
 mod problem;
 mod ranges;
 mod record;
@@ -46,6 +47,7 @@ pub use layout::{
 pub use layout_error::LayoutError;
 pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
+pub(crate) use popularity::encode as encode_popularity;
 pub use problem::{AssembleError, MissingMember, Warning};
 pub use ranges::{FilledRanges, Filling, Ranges};
 pub use record::{

@@ -85,6 +85,8 @@ pub enum MetaPage {
         /// Which page.
         index: u32,
     },
+    /// How often users asked for each range.
+    Popularity,
 }
 
 /// What survives an unclean stop (md's names where md has them).

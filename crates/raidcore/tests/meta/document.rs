@@ -3,13 +3,13 @@
 
 use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
-    ArrayRecord, Consistency, DeviceLabel, Features, MapKind, Policy, PolicyName, ScrubEnd,
-    ScrubRecord, SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
+    ArrayRecord, AssembleOptions, Consistency, DeviceLabel, Features, MapKind, Policy, PolicyName,
+    ScrubEnd, ScrubRecord, SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
 use crate::world::{
-    ARRAY, EPOCH, EVENTS, Entry, World, device, distributed_record, of_slot, staged_record,
+    ARRAY, EPOCH, EVENTS, Entry, World, device, distributed_record, of_slot, put, staged_record,
     superblock, with_staging_devices,
 };
 
@@ -269,4 +269,33 @@ fn a_journal_entry_by_the_book() {
     seal(&mut bytes, b"EKjnl\r\n\x1a");
     bytes.extend(payload.repeat(4));
     assert!(bytes == entry.encode(2, 17), "another header or payload");
+}
+
+#[test]
+fn what_users_ask_for_by_the_book() {
+    let mut world = World::new(Level::Raid5, 3, Consistency::Bitmap);
+    let stripes = world.record.geometry.stripes();
+    let table = Table::of("What users ask for");
+    assert_eq!(table.bytes(), BLOCK_BYTES);
+    let block = |events, stripes| {
+        let mut block = [0; BLOCK_BYTES];
+        for (name, value) in [("events", events), ("stripes", stripes), ("shift", 3)] {
+            table.number(&mut block, name, value);
+        }
+        let counts = table.field(&mut block, "counts");
+        counts[..4].copy_from_slice(&[5, 0, 1, 2]);
+        counts[8] = events as u8;
+        seal(&mut block, b"EKpop\r\n\x1a");
+        block
+    };
+    let popularity =
+        |world: &World| world.assemble(AssembleOptions::default()).expect("it starts").popularity;
+    assert_eq!(popularity(&world), []);
+    put(&mut world.images[0], Pba(65), &block(4, stripes));
+    put(&mut world.images[1], Pba(65), &block(7, stripes));
+    put(&mut world.images[2], Pba(65), &block(9, stripes + 1));
+    let found = popularity(&world);
+    assert_eq!((found.len() as u64, &found[..5]), (stripes.min(1024), &[40, 4104, 0, 0, 56][..]));
+    world.images[1].unreadable.push(Pba(65));
+    assert_eq!(popularity(&world)[4], 32);
 }

@@ -204,3 +204,31 @@ fn a_device_is_not_discarded_while_it_is_written_as_a_successor() {
     world.verify();
     checks::parity::agrees(&world);
 }
+
+/// RAID5 of three: what is popular is known after a clean stop, and after a crash in the life that follows.
+#[test]
+fn what_is_popular_is_known_after_a_stop() {
+    let mut world = full(Consistency::Journal);
+    (0..500).for_each(|_| {
+        world.read_one(20 * 8);
+    });
+    let number = world.command(Command::Stop);
+    world.until(|world| world.answers.contains(&(number, Ok(()))));
+    for crash in [false, true] {
+        world.restart();
+        if crash {
+            world.read_one(0);
+            world.cut_power();
+            world.drain();
+        }
+        assert_eq!(world.engine().status().half_in, Some((1, 40)));
+    }
+    world.command(Command::SetRebuildOrder(order("popular")));
+    world.command(Command::Fail(FILLED));
+    world.add_noise();
+    world.until(|world| world.done() >= 1);
+    let first = world.block_of(20).expect("it has data there");
+    assert_eq!(world.engine().is_rebuilt(first), Some(true));
+    world.heal(World::is_whole);
+    world.verify();
+}

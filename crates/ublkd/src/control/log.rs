@@ -170,6 +170,7 @@ impl ArrayReport {
             requests,
             detours,
             hedged,
+            hot_bytes: None,
             log,
             ..first
         }

@@ -226,6 +226,10 @@ pub struct ArrayReport {
     /// In which order redundancy is brought back: a name of `evenkeel rebuild order`.
     #[serde(default)]
     pub rebuild_order: String,
+    /// In how few bytes of the array half of what users ask for is, as far as it was counted; none if they
+    /// have asked for nothing, or of a log volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot_bytes: Option<u64>,
     /// Users' requests.
     pub requests: Requests,
     /// The policy against garbage collection.
@@ -366,6 +370,7 @@ impl ArrayReport {
                 slowdown_percent: status.slowdown.map(Slowdown::as_percent),
             },
             rebuild_order: status.rebuild_order.name.to_owned(),
+            hot_bytes: status.half_in.map(|(few, of)| facts.capacity_bytes * few / of),
             requests: (status.counters.requests, status.counters.errors).into(),
             policy: policy.to_owned(),
             detours: (status.counters.detours, status.counters.detour_blocks).into(),

@@ -25,6 +25,11 @@ impl Engine {
             MetaPage::Missed { index } => {
                 self.range.maps.encode(array, MapKind::Missed, index, into)
             }
+            MetaPage::Popularity => {
+                let record = self.array.membership.record();
+                let (of, stripes) = ((array, record.events), record.geometry.stripes());
+                meta::encode_popularity(of, stripes, self.range.heat.counts(), into);
+            }
         }
     }
 

@@ -200,7 +200,8 @@ impl Engine {
             Owner::Read { job, index } => self.read_done(job, index, op, result, out),
             Owner::Write { job, index } => self.write_done(job, index, op, result, out),
             Owner::Discard { job } => self.range.jobs.one_done(job),
-            Owner::TrimSpare => {}
+            // It is advice: a member that can't have it serves as well.
+            Owner::TrimSpare | Owner::Popularity => {}
             Owner::Clear => self.array.background.cleared(self.now),
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail { .. } => self.tail_done(op, result, out),

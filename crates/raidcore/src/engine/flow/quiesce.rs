@@ -3,9 +3,11 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::flight::{Flight, Owner};
 use crate::engine::pass::Pass;
 use crate::engine::quiesce::Stopping;
-use crate::engine::{Action, Engine, Phase};
+use crate::engine::{Action, Engine, IoOp, Phase};
+use crate::meta::MetaPage;
 
 impl Engine {
     /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
@@ -51,6 +53,19 @@ impl Engine {
         }
     }
 
+    /// What users asked for goes to all members that serve, if they have asked for anything since the start.
+    fn keep_popularity(&mut self, out: &mut Vec<Action>) {
+        if !self.range.heat.has_changed() {
+            return;
+        }
+        let at = self.areas.popularity();
+        for member in self.array.membership.serving() {
+            let Some(device) = self.array.membership.device(member) else { continue };
+            let flight = Flight::new(Owner::Popularity, Some(member), device);
+            self.issue(flight, IoOp::Store(MetaPage::Popularity), at, 1, out);
+        }
+    }
+
     /// Brings the array to rest: drain, flush, clear, and last of all record a clean stop.
     pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
         let Some(number) = self.array.stop_command else {
@@ -65,6 +80,7 @@ impl Engine {
                 if quiet && self.array.quiesce.flush().is_none() {
                     self.record_unfinished_scrub(out);
                     self.range.regions.rest();
+                    self.keep_popularity(out);
                     let ticket = self.flush(out);
                     self.array.quiesce.stop(Stopping::Flushing(ticket));
                 }

@@ -30,6 +30,7 @@ impl Engine {
             slowdown: self.array.background.slowdown(),
             end_within: self.array.background.within(),
             rebuild_order: self.array.background.order(),
+            half_in: self.range.heat.half_in(),
             policy: self.policy(),
             staging: self.staging_status(),
             distributed_spare: self.distributed_spare(),
@@ -141,6 +142,7 @@ impl Engine {
             | Owner::StagedTail
             | Owner::Copy { .. }
             | Owner::Page { .. }
+            | Owner::Popularity
             | Owner::Superblock
             | Owner::Flush => &[],
         }

@@ -291,6 +291,7 @@ impl Engine {
             | Owner::Fetch { .. }
             | Owner::Copy { .. }
             | Owner::Page { .. }
+            | Owner::Popularity
             | Owner::Superblock
             | Owner::Flush => None,
         }

@@ -15,7 +15,7 @@ fn begin_by(pass: &mut Pass, order: &'static RebuildOrder, heat: &Heat) -> Optio
 }
 
 fn begin(pass: &mut Pass) -> Option<Stripe> {
-    begin_by(pass, RebuildOrder::sequential(), &Heat::new(pass.total))
+    begin_by(pass, RebuildOrder::sequential(), &Heat::new(pass.total, &[]))
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn what_a_cancelled_pass_does_counts_no_more() {
 
 #[test]
 fn each_order_does_each_stripe_once_whatever_is_wanted() {
-    let mut heat = Heat::new(5000);
+    let mut heat = Heat::new(5000, &[]);
     [4000, 4000, 17].into_iter().for_each(|stripe| heat.note(Stripe(stripe)));
     for order in &REBUILD_ORDERS {
         let progress = Progress::from(3);
@@ -143,7 +143,7 @@ fn a_range_is_filled_when_all_its_stripes_are_done_and_not_before() {
     let order = RebuildOrder::sequential();
     let begun: Vec<u64> = (0..10)
         .filter_map(|_| {
-            let stripe = begin_by(&mut again, order, &Heat::new(4096))?;
+            let stripe = begin_by(&mut again, order, &Heat::new(4096, &[]))?;
             again.end(stripe, true, true);
             Some(stripe.0)
         })
