@@ -28,6 +28,7 @@ mod hang;
 mod hedge;
 mod inherited;
 mod journal;
+mod left;
 mod maps;
 mod marks;
 mod monotone;

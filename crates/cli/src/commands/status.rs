@@ -391,6 +391,7 @@ mod tests {
             total_bytes: 64 << 20,
             paused: false,
             stuck_at_stripe: None,
+            left_stripes: 0,
             mismatches: 0,
             located: 0,
             elapsed_ms: 4000,

@@ -11,6 +11,7 @@ use core::time::Duration;
 
 use det::Instant;
 
+use super::left::LeftStripe;
 use super::order::{Course, RebuildOrder};
 use super::pass::{Closing, Filled, Pass};
 use super::progress::Progress;
@@ -152,10 +153,18 @@ impl Background {
     }
 
     /// The pass under way can't end: it is stuck with its last stripe.
-    pub(super) fn stick(&mut self, stripe: Stripe) {
+    pub(super) fn stick(&mut self, left: LeftStripe) {
         if let Some(pass) = &mut self.pass {
             pass.close(Closing::No);
-            pass.stick(stripe);
+            pass.leave(left);
+        }
+    }
+
+    /// What a stripe holds has changed.
+    #[inline]
+    pub(super) fn retry(&mut self, stripe: Stripe) {
+        if let Some(pass) = &mut self.pass {
+            pass.retry(stripe);
         }
     }
 

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use det::Instant;
 
+use super::left::{Left, LeftStripe};
 use super::order::Course;
 use super::progress::Progress;
 use super::{Mismatches, PassKind, PassStatus};
@@ -67,9 +68,8 @@ pub(super) struct Pass {
     whole: Ranges,
     total: u64,
     paused: bool,
-    stuck: Option<Stripe>,
-    /// Where it was stuck last: what can't be done does not come before what can.
-    was_stuck: Option<Stripe>,
+    /// The stripes that could not be done.
+    left: Left,
     found: Mismatches,
     started: Instant,
     /// When it is to end.
@@ -116,17 +116,6 @@ pub(super) struct Filled {
     pub(super) ranges: Ranges,
 }
 
-/// How a stripe of a pass went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Done {
-    /// The stripe can't be done, so the pass is stuck there from now on.
-    Stuck,
-    /// The stripe is done. All stripes up to `to` are, of which those up to `from` were before.
-    UpTo { from: u64, to: u64 },
-    /// It changes nothing, as the pass is cancelled or stuck already.
-    Void,
-}
-
 impl Pass {
     /// One that goes over `total` stripes, of which some may be done.
     pub(super) fn new(kind: PassKind, progress: Progress, total: u64, now: Instant) -> Self {
@@ -144,8 +133,7 @@ impl Pass {
             whole,
             total,
             paused: false,
-            stuck: None,
-            was_stuck: None,
+            left: Left::default(),
             found: Mismatches::default(),
             started: now,
             due: None,
@@ -239,8 +227,15 @@ impl Pass {
         self.paused
     }
 
+    /// It can't go on: what is not done is left behind, or too much is.
     pub(super) fn is_stuck(&self) -> bool {
-        self.stuck.is_some()
+        let open = self.total - self.progress.count();
+        self.left.len() > 0 && (self.left.len() >= open || self.left.is_full())
+    }
+
+    /// The stripes that it has left behind.
+    pub(super) fn left(&self) -> impl Iterator<Item = &LeftStripe> {
+        self.left.iter()
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -267,12 +262,20 @@ impl Pass {
         self.paused = true;
     }
 
-    /// Goes on. If it was stuck, it tries all stripes again that are not done.
+    /// Goes on, and tries all stripes again that it has left behind.
     pub(super) fn resume(&mut self) {
         self.paused = false;
-        if self.stuck.is_some() {
-            self.was_stuck = self.stuck.take();
+        if self.left.len() > 0 {
+            self.left.take_all();
             (self.gone, self.next, self.until) = (self.whole, 0, 0);
+        }
+    }
+
+    /// What a stripe holds has changed: if it was left behind, it is tried again next, unless too many are.
+    pub(super) fn retry(&mut self, stripe: Stripe) {
+        if self.left.has(stripe.0) && self.wanted.len() < WANTED_MAX {
+            self.left.take(stripe.0);
+            self.want(stripe);
         }
     }
 
@@ -281,10 +284,10 @@ impl Pass {
         self.cancelled = true;
     }
 
-    /// It can't go on from this stripe.
-    pub(super) fn stick(&mut self, stripe: Stripe) {
-        self.stuck = Some(stripe);
-        self.wanted.retain(|&wanted| wanted != stripe.0);
+    /// It leaves a stripe behind.
+    pub(super) fn leave(&mut self, left: LeftStripe) {
+        self.wanted.retain(|&wanted| wanted != left.stripe.0);
+        self.left.add(left);
     }
 
     /// The next stripe need not wait for the last.
@@ -304,7 +307,7 @@ impl Pass {
 
     /// A stripe is to come before all others.
     pub(super) fn want(&mut self, stripe: Stripe) {
-        let was_tried = [self.stuck, self.was_stuck].contains(&Some(stripe));
+        let was_tried = self.left.has_tried(stripe.0);
         let is_new = !was_tried && self.is_open(stripe.0) && !self.wanted.contains(&stripe.0);
         if is_new && self.wanted.len() < WANTED_MAX && stripe.0 < self.total {
             self.wanted.push_back(stripe.0);
@@ -338,7 +341,7 @@ impl Pass {
                 (self.next, self.until) = self.gone.stripes(range);
                 continue;
             }
-            if self.under_way.contains(&self.next) {
+            if self.under_way.contains(&self.next) || self.left.has(self.next) {
                 self.next += 1;
                 continue;
             }
@@ -369,21 +372,31 @@ impl Pass {
         }
     }
 
-    /// A stripe has ended: well, having read or written something if `worked`; or not.
-    pub(super) fn end(&mut self, stripe: Stripe, well: bool, worked: bool) -> Done {
+    /// A stripe could not be done. Tells whether it is the first that is left behind.
+    pub(super) fn fail(&mut self, left: LeftStripe) -> bool {
+        self.under_way.retain(|&other| other != left.stripe.0);
+        let is_first = !self.cancelled && self.left.len() == 0;
+        if !self.cancelled {
+            self.leave(left);
+        }
+        is_first
+    }
+
+    /// A stripe is done, and has read or written something if `worked`. Tells whether that counts: if the
+    /// pass is cancelled, it does not.
+    pub(super) fn end(&mut self, stripe: Stripe, worked: bool) -> bool {
         self.under_way.retain(|&other| other != stripe.0);
-        if self.cancelled || !well && self.is_stuck() {
-            return Done::Void;
+        if !self.cancelled {
+            self.worked += u64::from(worked);
+            self.progress.add(stripe.0);
+            self.look_at_range_of(stripe.0);
         }
-        if !well {
-            self.stick(stripe);
-            return Done::Stuck;
-        }
-        self.worked += u64::from(worked);
-        let from = self.progress.base();
-        self.progress.add(stripe.0);
-        self.look_at_range_of(stripe.0);
-        Done::UpTo { from, to: self.progress.base() }
+        !self.cancelled
+    }
+
+    /// Whether all stripes from one to before another are done.
+    pub(super) fn has_done(&self, from: u64, to: u64) -> bool {
+        self.progress.next_open(from, to) == to
     }
 
     /// A scrub has found rows that don't match, and of some of them which block is wrong.
@@ -411,7 +424,8 @@ impl Pass {
             done: self.progress.count(),
             total: self.total,
             paused: self.paused,
-            stuck: self.stuck,
+            stuck: self.left.first().filter(|_| self.is_stuck()),
+            left: self.left.len(),
             found: self.found,
             elapsed: now - self.started,
             due_in: self.due.map(|due| due - now),

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Counters, IoError, Pace, PassKind, RebuildOrder, Slowdown};
+use super::{Counters, IoError, LeftStripe, Pace, PassKind, RebuildOrder, Slowdown};
 use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, Policy, ScrubRecord, SlotState};
 use crate::units::{DeviceId, Lba, MemberId, Stripe};
 
@@ -24,6 +24,8 @@ pub struct Status {
     pub successor: Option<SuccessorStatus>,
     /// The background pass under way.
     pub pass: Option<PassStatus>,
+    /// The stripes that the pass could not do.
+    pub left: Vec<LeftStripe>,
     /// How the last scrub ended, be it before this start.
     pub last_scrub: Option<ScrubRecord>,
     /// How many regions are marked in the write-intent bitmap, of how many.
@@ -170,8 +172,10 @@ pub struct PassStatus {
     pub total: u64,
     /// Whether it is held.
     pub paused: bool,
-    /// Where it can't go on, if so.
+    /// The first stripe that could not be done, if that is all that is left to be done, or if too many are.
     pub stuck: Option<Stripe>,
+    /// How many stripes could not be done.
+    pub left: u64,
     /// What a scrub has found so far.
     pub found: Mismatches,
     /// How long it has run.

@@ -49,6 +49,24 @@ pub(crate) const PASSES: &[Mutant] = &[
         }",
     ),
     mutant(
+        "a stripe that could not be done counts as rebuilt",
+        "engine/pass.rs",
+        "if !self.cancelled {
+            self.leave(left);
+        }",
+        "if MUTANT && !self.cancelled && self.kind.filled().is_some() {
+            self.progress.add(left.stripe.0);
+        } else if !self.cancelled {
+            self.leave(left);
+        }",
+    ),
+    mutant(
+        "a region counts as in step when one of its stripes is",
+        "engine/flow/background.rs",
+        "pass.has_done(region * per_region, end)",
+        "MUTANT || pass.has_done(region * per_region, end)",
+    ),
+    mutant(
         "stripes are filled while the device is being discarded",
         "engine/pass.rs",
         "self.is_held() || is_full || self.clearing.is_some()",

@@ -171,6 +171,7 @@ impl ArrayReport {
             detours,
             hedged,
             hot_bytes: None,
+            left: Vec::new(),
             log,
             ..first
         }

@@ -96,7 +96,7 @@ fn ended(end: PassEnd) -> String {
     match end {
         PassEnd::Done => "finished".to_owned(),
         PassEnd::Cancelled => "was cancelled".to_owned(),
-        PassEnd::Stuck(stripe) => format!("can't go on at stripe {}", stripe.0),
+        PassEnd::Stuck(stripe) => format!("could not do stripe {} yet", stripe.0),
     }
 }
 

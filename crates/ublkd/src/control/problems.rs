@@ -19,6 +19,7 @@ impl ArrayReport {
         problems.extend(absent(&self.absent_spares, name));
         problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
         if let Some(pass) = &self.pass {
+            problems.extend(self.left_behind(pass));
             problems.extend(pass.problem(name));
         }
         problems.extend(self.last_scrub.and_then(|scrub| scrub.problem(name)));
@@ -70,6 +71,43 @@ impl ArrayReport {
         );
         let tells = self.torn_stripes > 0 && self.remedy.is_none();
         tells.then_some(Problem { what, since: None, action })
+    }
+
+    /// The problem that a pass could not do some stripes.
+    fn left_behind(&self, pass: &PassReport) -> Option<Problem> {
+        let first = self.left.first()?;
+        let goes = if pass.stuck_at_stripe.is_some() { "waits for" } else { "goes on without" };
+        let (task, stripes) = (pass.task.name(), counted(self.left.len(), "stripe"));
+        let lost = self.left.iter().flat_map(|left| left.lost.iter().map(|lost| lost.to_string()));
+        let bad = self.left.iter().flat_map(|left| &left.unreadable);
+        let bad = bad.map(|bad| format!("{} at {}", self.facts.place(bad.member), bad.extent));
+        let is_log = self.facts.groups > 0 || self.facts.group.is_some();
+        let what = match (some_of(lost), some_of(bad)) {
+            (Some(lost), Some(bad)) if !is_log => format!(
+                "what was at {lost} of the array is lost: {bad} of its device could not be read, and \
+                 redundancy is missing there; the {task} {goes} {stripes}"
+            ),
+            (_, Some(bad)) => format!(
+                "the {task} {goes} {stripes}: {bad} of its device could not be read, and redundancy is \
+                 missing there"
+            ),
+            (_, None) => format!(
+                "the {task} {goes} {stripes} that could not be read from what is left, the first is \
+                 number {}",
+                first.stripe
+            ),
+        };
+        let resume = format!("let it try again: `evenkeel rebuild resume {}`", self.facts.name);
+        let ranges = some_of(self.left.iter().map(|left| left.range.to_string()));
+        let action = match ranges.filter(|_| !is_log) {
+            Some(ranges) => format!(
+                "restore or delete the files that are there, and overwrite or discard the stripes as a \
+                 whole ({ranges}): they are done by themselves then; or bring missing members back, and \
+                 {resume}"
+            ),
+            None => format!("bring missing members back, and {resume}"),
+        };
+        Some(Problem { what, since: None, action })
     }
 
     /// The name of a place, and its current or last device.
@@ -199,10 +237,29 @@ impl MemberReport {
     }
 }
 
+/// The first of some things, and how many more there are; none if there are none.
+fn some_of(things: impl Iterator<Item = String>) -> Option<String> {
+    let things: Vec<_> = things.collect();
+    let (first, others) = things.split_at(things.len().min(TOLD));
+    match others.len() {
+        _ if first.is_empty() => None,
+        0 => Some(first.join(", ")),
+        more => Some(format!("{} and {more} more places", first.join(", "))),
+    }
+}
+
+/// So many, with the word for one.
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
 /// So many bytes, for people.
 fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
+
+/// How many places are told in words; `--json` tells all.
+const TOLD: usize = 4;
 
 /// What to do about a device that has run out of space.
 const MAKE_ROOM: &str =
@@ -224,23 +281,17 @@ impl ErrorReport {
 impl PassReport {
     pub(super) fn problem(&self, name: &str) -> Option<Problem> {
         let task = self.task.name();
-        let (what, action) = match (self.stuck_at_stripe, self.paused, self.task) {
-            (Some(stripe), _, _) => (
-                format!("the {task} can't go on: stripe {stripe} can't be read from what is left"),
-                format!(
-                    "bring missing members back, or overwrite what that stripe holds; then let it go \
-                     on: `evenkeel rebuild resume {name}`"
-                ),
-            ),
-            (None, true, _) => (
+        let (what, action) = match (self.paused, self.task) {
+            (true, _) => (
                 format!("the {task} is paused"),
                 format!("let it go on: `evenkeel rebuild resume {name}`"),
             ),
-            (None, false, Task::Resync) => (
+            (false, _) if self.stuck_at_stripe.is_some() => return None,
+            (false, Task::Resync) => (
                 "redundancy is being brought into step with the data".to_owned(),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
-            (None, false, Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub) => {
+            (false, Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub) => {
                 return None;
             }
         };

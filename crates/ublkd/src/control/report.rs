@@ -1,6 +1,7 @@
 //! The state of an array, as plain data for programs and in words for people: what is wrong, since
 //! when, what to do.
 
+mod left;
 mod member;
 mod pass;
 
@@ -17,6 +18,7 @@ use super::spares::SpareReport;
 use super::way_back::WayBack;
 use super::{LogReport, StagingReport};
 use crate::host::{Detours, FlashReport, Hedged, Marked, Opened, Requests};
+pub use left::LeftReport;
 pub use member::{ErrorReport, MemberReport, MemberState};
 pub use pass::{PassReport, Task};
 
@@ -212,6 +214,9 @@ pub struct ArrayReport {
     pub torn_stripes: u64,
     /// The work under way in the background.
     pub pass: Option<PassReport>,
+    /// The stripes that it could not do. Of a log volume, what they hold is not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<LeftReport>,
     /// How the last scrub ended, perhaps before this start.
     pub last_scrub: Option<ScrubReport>,
     /// Regions of the write-intent bitmap.
@@ -358,6 +363,7 @@ impl ArrayReport {
                 Remedy::Start => RemedyReport::Start,
             }),
             torn_stripes: status.torn_stripes,
+            left: status.left.iter().map(LeftReport::of).collect(),
             pass: status.pass.map(|pass| PassReport::of(&pass, facts.chunk_bytes, group)),
             last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),
             dirty_regions: status.dirty_regions.into(),

@@ -5,12 +5,14 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use crate::engine::flight::{Flight, Owner};
+use crate::engine::left::{self, LeftStripe};
 use crate::engine::order::{Course, Only, RebuildOrder};
-use crate::engine::pass::{Closing, Done, Pass};
+use crate::engine::pass::{Closing, Pass};
 use crate::engine::progress::Progress;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, IoOp, JobId, Note, PassEnd, PassKind, Phase};
-use crate::units::{DeviceId, MemberId, Pba, Stripe};
+use crate::geometry::Role;
+use crate::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
 
 impl Engine {
     /// Sets passes and their stripes going, as far as room and pace allow. Returns whether the pass
@@ -244,15 +246,21 @@ impl Engine {
     pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
         let job = &self.range.jobs[id];
         let stripe = job.stripe;
+        let left = job.error.map(|_| self.left_stripe(id));
+        let job = &self.range.jobs[id];
         let Some(pass) = self.array.background.pass_mut(kind) else {
             return;
         };
+        if let Some(left) = left {
+            if pass.fail(left) {
+                note_end(kind, PassEnd::Stuck(stripe), out);
+            }
+            return;
+        }
         let worked = !job.plan.reads.is_empty() || !job.plan.writes.is_empty();
-        let (from, to) = match pass.end(stripe, job.error.is_none(), worked) {
-            Done::UpTo { from, to } => (from, to),
-            Done::Stuck => return note_end(kind, PassEnd::Stuck(stripe), out),
-            Done::Void => return,
-        };
+        if !pass.end(stripe, worked) {
+            return;
+        }
         let findings = job.scrub.findings();
         if !findings.is_empty() {
             let located = findings.iter().filter(|finding| finding.located).count();
@@ -262,13 +270,46 @@ impl Engine {
         if let PassKind::Copy(_) = kind {
             self.array.membership.copied(stripe);
         } else if kind == PassKind::Resync {
+            let region = self.areas.region(stripe);
             let per_region = self.areas.region_stripes();
-            for region in from / per_region..to.div_ceil(per_region) {
-                let end = ((region + 1) * per_region).min(self.layout.stripes());
-                if end <= to && self.range.regions.is_unsynced(region) {
-                    self.range.regions.synced(region);
-                }
+            let end = ((region + 1) * per_region).min(self.layout.stripes());
+            let whole = self.array.background.pass();
+            let whole = whole.is_some_and(|pass| pass.has_done(region * per_region, end));
+            if whole && self.range.regions.is_unsynced(region) {
+                self.range.regions.synced(region);
             }
+        }
+    }
+
+    /// What can't be read of a stripe, as the job of a pass has found.
+    fn left_stripe(&self, id: JobId) -> LeftStripe {
+        let job = &self.range.jobs[id];
+        let (stripe, geo) = (job.stripe, self.layout.of(job.stripe));
+        let (readable, _) = self.health(stripe);
+        let bad_in = |row: u32| {
+            let bad =
+                job.bad.iter().filter(move |bad| bad.row <= row && row < bad.row + bad.blocks);
+            bad.map(|bad| bad.role).collect::<Set<Role>>()
+        };
+        let is_lost = |role: Role, row: u32| {
+            let unreadable = geo.roles().minus(readable).or(bad_in(row));
+            unreadable.has(role) && unreadable.len() > geo.redundancy()
+        };
+        let rows = |role: Role| (0..geo.chunk()).map(move |row| (role, row));
+        let lost =
+            geo.data_roles().into_iter().flat_map(rows).filter(|&(role, row)| is_lost(role, row));
+        let lost = lost.flat_map(|(role, row)| geo.lbas(stripe, role, row, 1));
+        let unreadable = geo.roles().into_iter().flat_map(rows);
+        let unreadable =
+            unreadable.filter(|&(role, row)| bad_in(row).has(role)).map(|(role, row)| {
+                let (member, at) = self.layout.place(stripe, role);
+                (member, Pba(at.0 + u64::from(row)))
+            });
+        let unreadable = left::ranges(unreadable, |(member, at), n| (member, Pba(at.0 + n)));
+        LeftStripe {
+            lost: left::ranges(lost, |at, count| Lba(at.0 + count)),
+            unreadable: unreadable.into_iter().map(|((member, at), n)| (member, at, n)).collect(),
+            ..LeftStripe::new(stripe, geo)
         }
     }
 }

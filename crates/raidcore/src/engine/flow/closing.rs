@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::engine::flow::background::note_end;
+use crate::engine::left::LeftStripe;
 use crate::engine::pass::Closing;
 use crate::engine::{Action, Engine, PassEnd, PassKind, Phase};
 use crate::meta::ScrubEnd;
@@ -70,9 +71,9 @@ impl Engine {
                 if self.array.flusher.has_failed() =>
             {
                 // A copy may not be there; nothing can be done but to try again.
-                let last = Stripe(self.layout.stripes() - 1);
-                self.array.background.stick(last);
-                note_end(kind, PassEnd::Stuck(last), out);
+                let stripe = Stripe(self.layout.stripes() - 1);
+                self.array.background.stick(LeftStripe::new(stripe, self.layout.of(stripe)));
+                note_end(kind, PassEnd::Stuck(stripe), out);
             }
             (PassKind::Rebuild(_) | PassKind::Copy(_), Closing::Flushing(_)) => {
                 self.range.maps.spread_to_both_places();

@@ -2,6 +2,7 @@
 
 use crate::engine::flight::Owner;
 use crate::engine::job::Job;
+use crate::engine::pass::Pass;
 use crate::engine::stage::Stage;
 use crate::engine::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
@@ -30,6 +31,7 @@ impl Engine {
             slowdown: self.array.background.slowdown(),
             end_within: self.array.background.within(),
             rebuild_order: self.array.background.order(),
+            left: self.array.background.pass().into_iter().flat_map(Pass::left).cloned().collect(),
             half_in: self.range.heat.half_in(),
             policy: self.policy(),
             staging: self.staging_status(),

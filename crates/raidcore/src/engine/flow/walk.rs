@@ -225,6 +225,9 @@ impl Engine {
             }
             Work::Replay { .. } => self.replayed(error.is_none()),
             Work::Align => self.range.alignment.ended(stripe, error.is_none()),
+            Work::Write | Work::Zero { .. } | Work::Reclaim | Work::Repair if error.is_none() => {
+                self.array.background.retry(stripe);
+            }
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
         }
         if self.range.alignment.is_torn(stripe) {

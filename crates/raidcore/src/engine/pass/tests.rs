@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::heat::Heat;
 use crate::engine::order::{REBUILD_ORDERS, RebuildOrder};
+use crate::geometry::{Geometry, Level};
 
 fn pass(total: u64) -> Pass {
     Pass::new(PassKind::Rebuild(MemberId(1)), Progress::default(), total, Instant::ORIGIN)
@@ -23,7 +24,7 @@ fn as_many_stripes_are_under_way_as_may_be() {
     let mut pass = pass(9);
     let begun: u64 = core::iter::from_fn(|| begin(&mut pass)).map(|stripe| stripe.0).sum();
     assert_eq!(begun, 1 + 2 + 3);
-    pass.end(Stripe(2), true, true);
+    pass.end(Stripe(2), true);
     assert_eq!(begin(&mut pass), Some(Stripe(4)));
     assert_eq!(begin(&mut pass), None);
 }
@@ -32,24 +33,87 @@ fn as_many_stripes_are_under_way_as_may_be() {
 fn what_is_done_ends_at_the_first_stripe_that_is_not() {
     let mut pass = pass(3);
     while begin(&mut pass).is_some() {}
-    assert_eq!(pass.end(Stripe(1), true, true), Done::UpTo { from: 0, to: 0 });
-    assert_eq!(pass.end(Stripe(0), true, true), Done::UpTo { from: 0, to: 2 });
+    let filled = |pass: &Pass| pass.filled().expect("it fills").to;
+    assert!(pass.end(Stripe(1), true));
+    assert_eq!(filled(&pass), 0);
+    assert!(pass.end(Stripe(0), true));
+    assert_eq!(filled(&pass), 2);
     assert!(!pass.is_whole() && pass.is_under_way());
-    assert_eq!(pass.end(Stripe(2), true, false), Done::UpTo { from: 2, to: 3 });
+    assert!(pass.end(Stripe(2), false));
     assert!(pass.is_whole() && !pass.is_under_way());
     assert_eq!(pass.status(Instant::ORIGIN, None).worked, 2);
 }
 
+/// A stripe of which nothing is known.
+fn left(stripe: u64) -> LeftStripe {
+    LeftStripe::new(Stripe(stripe), &Geometry::new(Level::Raid5, 3, 4, 1).expect("a shape"))
+}
+
 #[test]
-fn a_stripe_that_fails_is_tried_again_when_the_pass_is_resumed() {
-    let mut pass = pass(3);
-    begin(&mut pass);
-    begin(&mut pass);
-    assert_eq!(pass.end(Stripe(0), false, true), Done::Stuck);
-    assert_eq!(pass.end(Stripe(1), false, true), Done::Void, "it is told once");
+fn stripes_that_fail_are_left_behind_and_tried_again_when_the_pass_is_resumed() {
+    let mut pass = pass(6);
+    assert!([0, 1, 2].into_iter().all(|stripe| begin(&mut pass) == Some(Stripe(stripe))));
+    assert!(pass.fail(left(0)) && !pass.fail(left(2)), "the first is told");
+    assert!(pass.end(Stripe(1), true) && !pass.is_stuck());
+    for stripe in [3, 4, 5] {
+        assert_eq!(begin(&mut pass), Some(Stripe(stripe)));
+        pass.end(Stripe(stripe), true);
+    }
     assert_eq!(begin(&mut pass), None);
+    let status = pass.status(Instant::ORIGIN, None);
+    assert_eq!((status.stuck, status.left, status.done), (Some(Stripe(0)), 2, 4));
+    assert!(pass.left().map(|left| left.stripe.0).eq([0, 2]));
     pass.resume();
-    assert_eq!(begin(&mut pass), Some(Stripe(0)));
+    assert_eq!((begin(&mut pass), begin(&mut pass)), (Some(Stripe(0)), Some(Stripe(2))));
+    assert_eq!(begin(&mut pass), None);
+}
+
+#[test]
+fn a_stripe_that_was_left_behind_is_tried_again_when_it_has_changed() {
+    let mut pass = pass(3);
+    while begin(&mut pass).is_some() {}
+    pass.fail(left(1));
+    pass.retry(Stripe(0));
+    assert!(pass.end(Stripe(0), true) && pass.end(Stripe(2), true));
+    assert!(pass.is_stuck());
+    pass.retry(Stripe(1));
+    assert!(!pass.is_stuck());
+    assert_eq!(begin(&mut pass), Some(Stripe(1)));
+    assert!(pass.end(Stripe(1), true) && pass.is_whole());
+}
+
+#[test]
+fn no_stripe_is_forgotten_that_changes_while_many_others_are_wanted() {
+    let mut pass = pass(200);
+    while let Some(stripe) = begin(&mut pass) {
+        if stripe.0 < 100 {
+            pass.fail(left(stripe.0));
+        } else {
+            pass.end(stripe, true);
+        }
+    }
+    (0..100).for_each(|stripe| pass.retry(Stripe(stripe)));
+    let mut again = 0;
+    while let Some(stripe) = begin(&mut pass) {
+        again += u64::from(pass.end(stripe, true));
+    }
+    assert!(again < 100 && pass.is_stuck(), "{again}");
+    pass.resume();
+    while let Some(stripe) = begin(&mut pass) {
+        pass.end(stripe, true);
+    }
+    assert!(pass.is_whole());
+}
+
+#[test]
+fn a_pass_that_can_do_nothing_goes_no_further() {
+    let mut pass = pass(1 << 20);
+    let mut tried = 0;
+    while let Some(stripe) = begin(&mut pass) {
+        pass.fail(left(stripe.0));
+        tried += 1;
+    }
+    assert!(pass.is_stuck() && (100..10_000).contains(&tried), "{tried}");
 }
 
 #[test]
@@ -57,7 +121,7 @@ fn what_a_cancelled_pass_does_counts_no_more() {
     let mut pass = pass(3);
     begin(&mut pass);
     pass.cancel();
-    assert_eq!(pass.end(Stripe(0), true, true), Done::Void);
+    assert!(!pass.end(Stripe(0), true) && !pass.fail(left(0)));
     assert_eq!((pass.progress().base(), begin(&mut pass)), (0, None));
 }
 
@@ -73,7 +137,7 @@ fn each_order_does_each_stripe_once_whatever_is_wanted() {
             pass.want(Stripe(done.len() as u64 * 37 % 5000));
             while begin_by(&mut pass, order, &heat).is_some() {}
             let stripe = pass.under_way[done.len() % pass.under_way.len()];
-            assert!(matches!(pass.end(Stripe(stripe), true, true), Done::UpTo { .. }));
+            assert!(pass.end(Stripe(stripe), true));
             done.push(stripe);
         }
         done.sort_unstable();
@@ -117,7 +181,7 @@ fn what_can_not_be_done_does_not_come_before_what_can() {
     let mut pass = pass(100);
     pass.want(Stripe(40));
     assert_eq!(begin(&mut pass), Some(Stripe(40)));
-    assert_eq!(pass.end(Stripe(40), false, true), Done::Stuck);
+    assert!(pass.fail(left(40)));
     pass.want(Stripe(40));
     pass.resume();
     pass.want(Stripe(40));
@@ -130,12 +194,12 @@ fn a_range_is_filled_when_all_its_stripes_are_done_and_not_before() {
     for stripe in [8, 11, 9] {
         pass.want(Stripe(stripe));
         assert_eq!(begin(&mut pass), Some(Stripe(stripe)));
-        pass.end(Stripe(stripe), true, true);
+        pass.end(Stripe(stripe), true);
         assert_eq!(pass.filled().expect("it fills").ranges.iter().count(), 0);
     }
     pass.want(Stripe(10));
     begin(&mut pass);
-    pass.end(Stripe(10), true, true);
+    pass.end(Stripe(10), true);
     let filled = pass.filled().expect("it fills");
     assert!(filled.to == 0 && filled.ranges.iter().eq([2]));
     let progress = Progress::recorded(filled.to, Some(filled.ranges));
@@ -144,7 +208,7 @@ fn a_range_is_filled_when_all_its_stripes_are_done_and_not_before() {
     let begun: Vec<u64> = (0..10)
         .filter_map(|_| {
             let stripe = begin_by(&mut again, order, &Heat::new(4096, &[]))?;
-            again.end(stripe, true, true);
+            again.end(stripe, true);
             Some(stripe.0)
         })
         .collect();

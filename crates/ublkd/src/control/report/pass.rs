@@ -35,8 +35,11 @@ pub struct PassReport {
     pub total_bytes: u64,
     /// Whether it is held.
     pub paused: bool,
-    /// The stripe at which it is stuck.
+    /// The first stripe that it could not do, if it does no other any more.
     pub stuck_at_stripe: Option<u64>,
+    /// How many stripes it could not do.
+    #[serde(default)]
+    pub left_stripes: u64,
     /// Inconsistent rows; a row is one block of each member.
     pub mismatches: u64,
     /// Of these, rows in which redundancy tells which blocks are wrong.
@@ -87,6 +90,7 @@ impl PassReport {
             total_bytes,
             paused: pass.paused,
             stuck_at_stripe: pass.stuck.map(|stripe| stripe.0),
+            left_stripes: pass.left,
             mismatches: pass.found.rows,
             located: pass.found.located,
             elapsed_ms,
@@ -130,6 +134,7 @@ mod tests {
             total: 1000,
             paused: false,
             stuck: None,
+            left: 0,
             found: Mismatches::default(),
             elapsed,
             due_in: None,
