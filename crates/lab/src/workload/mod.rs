@@ -28,7 +28,7 @@ pub use mix::{Mix, Part};
 use pace::Clock;
 pub use pace::{Bursts, Closed, Gaps, Open, Pacing};
 pub use paper::{Model, Paper};
-use random::Random;
+pub(crate) use random::Random;
 pub use sizes::Sizes;
 pub use synthetic::Synthetic;
 pub use ycsb::{Letter, Ycsb};

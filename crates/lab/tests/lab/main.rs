@@ -7,6 +7,7 @@ mod expectations;
 mod experiments;
 mod figures;
 mod full;
+mod life;
 mod pdb;
 mod sweeps;
 mod world;
