@@ -23,7 +23,7 @@ pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
 };
-pub(crate) use plan::{PlanAction, SwanArgs};
+pub(crate) use plan::{LifeArgs, PlanAction, SwanArgs};
 pub(crate) use staging::{StagingArg, places as staging_places};
 
 const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);

@@ -99,7 +99,8 @@ pub(crate) struct CreateArgs {
     pub(crate) force: bool,
 }
 
-fn parity_shares(text: &str) -> Result<Shares, String> {
+/// Percents that add up to 100, one for each member.
+pub(super) fn parity_shares(text: &str) -> Result<Shares, String> {
     let percent = |share: &str| share.trim().trim_end_matches('%').parse::<u8>();
     let percent: Result<Vec<_>, _> = text.split(',').map(percent).collect();
     let percent =

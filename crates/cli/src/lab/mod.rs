@@ -2,6 +2,7 @@
 
 mod check;
 mod drive;
+mod life;
 mod out;
 mod plan;
 mod run;

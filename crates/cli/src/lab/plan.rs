@@ -1,4 +1,4 @@
-//! `evenkeel plan`: the size of an array for a load.
+//! `evenkeel plan`: the size of an array for a load, and how long its drives last.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use ublkd::create::VOLUME_MEMBERS_MAX;
 
 use super::drive::drive;
+use super::life::life;
 use super::table::Table;
 use super::verify::{self, Verified};
 use crate::args::{PlanAction, SwanArgs};
@@ -22,6 +23,7 @@ const USED: [f64; 7] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 pub(crate) fn plan(action: &PlanAction, output: Output) -> Result<ExitCode> {
     match action {
         PlanAction::Swan(args) => swan(args, output),
+        PlanAction::Life(args) => life(args, output),
     }
 }
 

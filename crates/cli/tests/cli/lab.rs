@@ -193,6 +193,66 @@ fn a_swan_is_planned_as_in_the_paper() {
     assert!(text.contains("at most 96"), "{text}");
 }
 
+/// What the results show is what the command prints.
+#[test]
+fn lives_are_planned_as_documented() {
+    let world = World::new();
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/ages.md");
+    let results = std::fs::read_to_string(results).expect("the results");
+    let text = world.run("plan life").done();
+    assert!(results.contains(&format!("$ evenkeel plan life\n{}\n```", text.trim_end())), "{text}");
+    let planned = |line: &str| {
+        let told = world.run(&format!("--json plan life --draws 100 {line}")).json();
+        let strategies = told["strategies"].as_array().expect("strategies").iter();
+        strategies.map(|one| (one["strategy"].to_string(), one.clone())).collect::<Vec<_>>()
+    };
+    let figure = |line: &str, strategy: usize, name: &str| {
+        planned(line)[strategy].1[name].as_f64().expect("a number")
+    };
+    let names: Vec<_> = planned("").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["\"even\"", "\"fixed\"", "\"diff-raid\"", "\"staggered\""]);
+    // The text has these, too.
+    let near = |found: f64, expected: f64| (found - expected).abs() < 0.0006;
+    assert!(near(figure("--per-day 1T", 3, "small_write_speed"), 0.932));
+    assert!(near(figure("--replace-at 100%", 3, "least_left"), 0.140));
+    let six = "--members 6 --small 0.8";
+    assert!(near(figure(six, 3, "small_write_speed"), 0.895));
+    assert!(near(figure(six, 3, "least_small_write_speed"), 0.604));
+    let given = planned("--shares 40,30,20,10 --level 5");
+    assert_eq!(given[1].1["parity_shares"], serde_json::json!([0.4, 0.3, 0.2, 0.1]));
+    assert_eq!(given[1].1["calendar"][0]["member"], 0);
+}
+
+#[test]
+fn lives_that_can_not_be_are_refused() {
+    let world = World::new();
+    for (line, words) in [
+        ("--members 0", "3 to 32 members, not 0"),
+        ("--level raid4", "RAID5 and RAID6 only"),
+        ("--shares 20,20,20,20,20", "5 parity shares for 4 members"),
+        ("--gap 30%", "22% apart at most"),
+        ("--per-day 0", "what users write a day"),
+        ("--per-day 8000P", "look less far ahead"),
+        ("--small 1.5", "not 150%"),
+        ("--years 0", "look ahead"),
+        ("--capacity 61T", "less than 10 times"),
+        ("--spread 60%", "0 to 50%"),
+        ("--draws 0", "not 0"),
+    ] {
+        world.run(&format!("plan life {line}")).failed(&[words]);
+    }
+    for (line, words) in [
+        ("--shares 5,10,15,71", "101%"),
+        ("--shares 5,x", "whole percent for each member"),
+        ("--gap 1.5%", "whole percent"),
+        ("--spread wide", "is not a part"),
+    ] {
+        let ended = world.run(&format!("plan life {line}"));
+        assert_eq!(ended.code, 2, "{ended:?}");
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    }
+}
+
 /// An SSD of 64 MiB that erases 128 KiB at once and writes 39 MiB a second.
 const TINY: &str = "
 name = 'tiny'

@@ -77,6 +77,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("lab validate", "--short md1", true),
     ("lab profiles", "", true),
     ("plan swan", "--throughput 100M", true),
+    ("plan life", "--draws 10", true),
     ("demo", "--dir nothere", false),
 ];
 

@@ -144,7 +144,7 @@ fn draws_follow_from_the_seed() {
     assert_ne!(drawn(1, 5.0), drawn(1000, 5.0));
     let exact = drawn(1, 0.0).least_left.expect("some were replaced");
     assert_eq!(exact.map(Some), [life.outcome(Strategy::DiffRaid).least_left; 3]);
-    // Nobody is replaced so soon.
+    // No drive is replaced so soon.
     let short = Life::new(Setup { days: 10.0, ..defaults() }).expect("a possible array");
     let draws = Draws { percent: 5.0, count: 10, seed: 1 };
     assert_eq!(short.spread(Strategy::Fixed, draws).expect("draws").least_left, None);

@@ -4,7 +4,7 @@
 //! Its assumptions:
 //! - Small writes go to all data alike. Each writes its block and that of each parity; large writes are whole
 //!   stripes.
-//! - A drive can take a given number of bytes (its rating), whoever writes them: write amplification is constant
+//! - A drive can take a given number of bytes (its rating), whatever they are: write amplification is constant
 //!   and part of the rating. Time, reads and temperature wear nothing.
 //! - A replaced drive is written once as a whole. Parity that moves to another member changes places with data
 //!   there, so each of the two members writes its part of such a stripe.
@@ -248,7 +248,7 @@ impl Life {
     }
 }
 
-/// Shares for those who give none, in whole percents.
+/// The shares of an array for which none are given, in whole percents.
 fn unequal(members: usize, parities: usize) -> Result<Shares, SharesError> {
     let most = MOST / parities as f64;
     let others = members.saturating_sub(1);

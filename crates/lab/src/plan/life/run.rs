@@ -19,7 +19,7 @@ pub struct Outcome {
     /// The bytes of users until so many others wear out within the rebuild of a worn-out member that data is lost,
     /// although each is replaced in time; none if that does not happen in the time that is looked at.
     pub loss: Option<f64>,
-    /// Who is replaced when.
+    /// The replacements, in their order.
     pub calendar: Vec<Replacement>,
     /// The least life that the next member had left when one was replaced, from 0 to 1; none if none was.
     pub least_left: Option<f64>,
@@ -141,7 +141,8 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// What users write until the oldest member reports another percent; without end if nobody asks.
+    /// What users write until the oldest member reports another percent; without end if the
+    /// strategy does not ask.
     fn until_percent(&self, rates: &[f64]) -> f64 {
         if self.row.decides != Decides::AtPercents {
             return f64::INFINITY;
@@ -255,7 +256,7 @@ pub(super) fn outcome(life: &Life, strategy: Strategy, factor: &mut dyn FnMut() 
 }
 
 /// What users write until the first member is worn out, and until more are than may fail, if none is ever
-/// replaced. Nobody moves parity once one is worn out.
+/// replaced. Parity stays where it is once one is worn out.
 fn unattended(life: &Life, strategy: Strategy, factor: &mut dyn FnMut() -> f64) -> (f64, f64) {
     let mut array = Array::new(life, strategy, factor);
     let left = |array: &Array, rates: &[f64]| {

@@ -1,4 +1,4 @@
-//! Strategies: who gets how much parity, when that is decided again, and when a member is replaced.
+//! Strategies: which member gets how much parity, when that is decided again, and when a member is replaced.
 
 use std::fmt;
 use std::str::FromStr;
