@@ -474,6 +474,8 @@ pub enum PassEnd {
     Done,
     /// Its target failed, or a member that it needs, or an operator cancelled it.
     Cancelled,
+    /// It can't go on, and goes on when another member is rebuilt.
+    Aside,
     /// It has not ended: more of a stripe can't be read than redundancy makes up for. It goes on with the
     /// others, and waits for this one. That is told of the first such stripe.
     Stuck(Stripe),

@@ -18,7 +18,7 @@ use super::progress::Progress;
 use super::response::{Response, Slowdown};
 use super::{CommandError, Config, Op, Pace, PassKind, PassStatus};
 use crate::meta::{ArrayRecord, Filling};
-use crate::units::{BLOCK_BYTES, MemberId, Stripe};
+use crate::units::{BLOCK_BYTES, Lba, MemberId, Set, Stripe};
 
 /// All background work.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(super) struct Background {
     pass: Option<Pass>,
     /// For each member, how far it is rebuilt.
     rebuilt: Vec<Progress>,
+    /// The members whose rebuilds could not go on, and wait for others'.
+    aside: Set<MemberId>,
     scrub_wanted: Option<bool>,
     /// Something has changed that may call for a pass.
     look: bool,
@@ -54,6 +56,7 @@ impl Background {
             order: config.rebuild_order,
             pass: None,
             rebuilt: rebuilt.collect(),
+            aside: Set::EMPTY,
             scrub_wanted: None,
             look: true,
         }
@@ -160,11 +163,39 @@ impl Background {
         }
     }
 
-    /// What a stripe holds has changed.
+    /// What a stripe holds has changed, if `covers` tells so of a block.
     #[inline]
-    pub(super) fn retry(&mut self, stripe: Stripe) {
+    pub(super) fn changed(&mut self, stripe: Stripe, covers: impl Fn(Lba) -> bool) {
         if let Some(pass) = &mut self.pass {
-            pass.retry(stripe);
+            pass.changed(stripe, covers);
+        }
+    }
+
+    /// The rebuild under way can't go on, and waits until all others are done.
+    pub(super) fn set_aside(&mut self) {
+        let Some(pass) = &mut self.pass else { return };
+        if let PassKind::Rebuild(member) = pass.kind() {
+            // What it has filled goes on being written.
+            self.rebuilt[member.index()] = pass.progress().clone();
+            self.aside = self.aside.with(member);
+            pass.cancel();
+        }
+    }
+
+    /// The members whose rebuilds wait for others'.
+    pub(super) fn aside(&self) -> Set<MemberId> {
+        self.aside
+    }
+
+    /// They wait no more.
+    pub(super) fn take_back(&mut self) {
+        self.aside = Set::EMPTY;
+    }
+
+    /// What could not be done may be possible now.
+    pub(super) fn try_again(&mut self) {
+        if let Some(pass) = &mut self.pass {
+            pass.try_again();
         }
     }
 
@@ -215,6 +246,7 @@ impl Background {
     /// Another device takes a member's place, with nothing on it.
     pub(super) fn restart(&mut self, member: MemberId) {
         self.rebuilt[member.index()] = Progress::default();
+        self.aside = self.aside.without(member);
     }
 
     /// The device that takes a member's place has something on it.

@@ -30,7 +30,9 @@ pub struct LeftStripe {
 #[derive(Debug, Default)]
 pub(super) struct Left {
     stripes: BTreeMap<u64, LeftStripe>,
-    /// Those that it had left behind when it was resumed: what users read does not bring them forward.
+    /// Those that were left behind and have changed: they are tried again.
+    changed: BTreeSet<u64>,
+    /// Those that were left behind before, of the same pass: what users read does not bring them forward.
     before: BTreeSet<u64>,
 }
 
@@ -59,7 +61,7 @@ impl Left {
         !self.stripes.is_empty() && self.stripes.contains_key(&stripe)
     }
 
-    /// Whether a stripe was tried and could not be done, now or before the pass was resumed.
+    /// Whether a stripe was tried and could not be done, now or before.
     pub(super) fn has_tried(&self, stripe: u64) -> bool {
         self.has(stripe) || self.before.contains(&stripe)
     }
@@ -73,20 +75,41 @@ impl Left {
         self.stripes.values()
     }
 
-    /// A stripe is left behind.
-    pub(super) fn add(&mut self, left: LeftStripe) {
+    /// A stripe is left behind. Tells whether it is the first, as far as people know.
+    pub(super) fn add(&mut self, left: LeftStripe) -> bool {
+        let is_first = self.stripes.is_empty() && !self.before.contains(&left.stripe.0);
+        self.before.insert(left.stripe.0);
         self.stripes.insert(left.stripe.0, left);
+        is_first
     }
 
-    /// A stripe is tried again.
-    pub(super) fn take(&mut self, stripe: u64) {
-        self.before.remove(&stripe);
-        self.stripes.remove(&stripe);
+    /// The first of those that have changed since they were left behind.
+    pub(super) fn next_changed(&self) -> Option<Stripe> {
+        self.changed.first().copied().map(Stripe)
+    }
+
+    /// A stripe has changed, so far as `covers` tells of a block: if that may help, it is not left behind any
+    /// more, but tried again.
+    pub(super) fn change(&mut self, stripe: Stripe, covers: impl Fn(Lba) -> bool) {
+        let Some(left) = self.stripes.get(&stripe.0) else { return };
+        let mut lost = left.lost.iter().flat_map(|&(at, n)| (0..n).map(move |i| Lba(at.0 + i)));
+        if left.lost.is_empty() || lost.any(covers) {
+            self.stripes.remove(&stripe.0);
+            self.changed.insert(stripe.0);
+        }
+    }
+
+    /// One that has changed is being tried.
+    pub(super) fn begin(&mut self, stripe: Stripe) {
+        if !self.changed.is_empty() {
+            self.changed.remove(&stripe.0);
+        }
     }
 
     /// All are tried again.
     pub(super) fn take_all(&mut self) {
-        self.before = core::mem::take(&mut self.stripes).into_keys().collect();
+        self.stripes.clear();
+        self.changed.clear();
     }
 }
 

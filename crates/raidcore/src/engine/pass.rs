@@ -11,7 +11,7 @@ use super::order::Course;
 use super::progress::Progress;
 use super::{Mismatches, PassKind, PassStatus};
 use crate::meta::Ranges;
-use crate::units::{MemberId, Stripe};
+use crate::units::{Lba, MemberId, Stripe};
 
 /// The most stripes that a pass has under way.
 const UNDER_WAY_MAX: u64 = 64;
@@ -229,8 +229,8 @@ impl Pass {
 
     /// It can't go on: what is not done is left behind, or too much is.
     pub(super) fn is_stuck(&self) -> bool {
-        let open = self.total - self.progress.count();
-        self.left.len() > 0 && (self.left.len() >= open || self.left.is_full())
+        let open = || self.total.saturating_sub(self.progress.count());
+        self.left.len() > 0 && (self.left.is_full() || self.left.len() >= open())
     }
 
     /// The stripes that it has left behind.
@@ -249,7 +249,7 @@ impl Pass {
 
     /// Whether it brings redundancy back now, which is not to wait.
     pub(super) fn is_urgent(&self) -> bool {
-        let goes_on = !self.paused && !self.cancelled && self.closing == Closing::No;
+        let goes_on = !self.is_held() && self.closing == Closing::No;
         self.kind.fills() && self.total > 0 && goes_on
     }
 
@@ -265,17 +265,23 @@ impl Pass {
     /// Goes on, and tries all stripes again that it has left behind.
     pub(super) fn resume(&mut self) {
         self.paused = false;
+        self.try_again();
+    }
+
+    /// Tries all stripes again that it has left behind.
+    pub(super) fn try_again(&mut self) {
         if self.left.len() > 0 {
             self.left.take_all();
             (self.gone, self.next, self.until) = (self.whole, 0, 0);
         }
     }
 
-    /// What a stripe holds has changed: if it was left behind, it is tried again next, unless too many are.
-    pub(super) fn retry(&mut self, stripe: Stripe) {
-        if self.left.has(stripe.0) && self.wanted.len() < WANTED_MAX {
-            self.left.take(stripe.0);
-            self.want(stripe);
+    /// What a stripe holds has changed, if `covers` tells so of a block: if it was left behind for that, it is
+    /// tried again next.
+    #[inline]
+    pub(super) fn changed(&mut self, stripe: Stripe, covers: impl Fn(Lba) -> bool) {
+        if self.left.has(stripe.0) {
+            self.left.change(stripe, covers);
         }
     }
 
@@ -285,9 +291,11 @@ impl Pass {
     }
 
     /// It leaves a stripe behind.
-    pub(super) fn leave(&mut self, left: LeftStripe) {
+    ///
+    /// Tells whether it is the first that people are told of.
+    pub(super) fn leave(&mut self, left: LeftStripe) -> bool {
         self.wanted.retain(|&wanted| wanted != left.stripe.0);
-        self.left.add(left);
+        self.left.add(left)
     }
 
     /// The next stripe need not wait for the last.
@@ -302,7 +310,10 @@ impl Pass {
 
     /// Whether stripes may be left to be begun.
     pub(super) fn has_more(&self) -> bool {
-        self.next < self.until || self.gone.first_missing().is_some() || !self.wanted.is_empty()
+        self.next < self.until
+            || self.gone.first_missing().is_some()
+            || !self.wanted.is_empty()
+            || self.left.next_changed().is_some()
     }
 
     /// A stripe is to come before all others.
@@ -332,6 +343,9 @@ impl Pass {
             }
             self.wanted.pop_front();
         }
+        if let Some(changed) = self.left.next_changed() {
+            return Some(changed);
+        }
         loop {
             self.next = self.progress.next_open(self.next, self.until);
             if self.next == self.until {
@@ -358,6 +372,7 @@ impl Pass {
     pub(super) fn begin(&mut self, stripe: Stripe, now: Instant) {
         self.under_way.push(stripe.0);
         self.wanted.retain(|&wanted| wanted != stripe.0);
+        self.left.begin(stripe);
         self.begun_at = Some(now);
     }
 
@@ -372,14 +387,10 @@ impl Pass {
         }
     }
 
-    /// A stripe could not be done. Tells whether it is the first that is left behind.
+    /// A stripe could not be done. Tells whether it is the first that people are told of.
     pub(super) fn fail(&mut self, left: LeftStripe) -> bool {
         self.under_way.retain(|&other| other != left.stripe.0);
-        let is_first = !self.cancelled && self.left.len() == 0;
-        if !self.cancelled {
-            self.leave(left);
-        }
-        is_first
+        !self.cancelled && self.leave(left)
     }
 
     /// A stripe is done, and has read or written something if `worked`. Tells whether that counts: if the

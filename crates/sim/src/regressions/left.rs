@@ -1,7 +1,7 @@
 //! What a pass can't do is left behind, and costs what it held and nothing else.
 
 use raidcore::engine::PassEnd;
-use raidcore::meta::SlotState;
+use raidcore::meta::{ScrubEnd, SlotState};
 use raidcore::units::Pba;
 
 use super::*;
@@ -46,6 +46,18 @@ impl World {
         }
         let pass = self.engine().pass().expect("it waits");
         assert_eq!((pass.stuck, pass.left, pass.done), (Some(LEFT), 1, pass.total - 1));
+    }
+
+    /// All of the stripe is overwritten, and that is all that a rebuild waits for.
+    fn overwrite(&mut self) {
+        let blocks = self.engine().geometry().stripe_blocks();
+        self.ask(0, Op::Write, self.stripe_at(LEFT), blocks);
+        let mut bound = Bound::new("all is rebuilt", 100_000);
+        while self.engine().pass().is_some() || self.is_busy() {
+            self.proceed();
+            bound.spend(self);
+        }
+        assert!(self.engine().members().all(|m| m.state == SlotState::Up));
     }
 
     fn stripe_at(&self, stripe: Stripe) -> u64 {
@@ -93,16 +105,12 @@ fn what_was_left_behind_is_done_when_it_is_written() {
     world.leaves_one();
     let from = world.engine().pass().map(|pass| pass.from);
     assert!(from >= Some(30), "it begins anew: {from:?}");
-    world.disks[OTHER].bad.clear();
-    let at = world.stripe_at(LEFT);
-    world.ask(0, Op::Write, at, 8);
+    let (at, tried) = (world.stripe_at(LEFT), world.engine().members().next());
+    // A row that lacks nothing.
+    world.ask(0, Op::Write, at, 1);
     world.drain();
-    let mut bound = Bound::new("it is rebuilt", 100_000);
-    while world.engine().pass().is_some() {
-        world.proceed();
-        bound.spend(&world);
-    }
-    assert!(world.engine().members().all(|m| m.state == SlotState::Up));
+    assert_eq!(world.engine().members().next(), tried, "it is not tried again for that");
+    world.overwrite();
     let is_told = |note: &Note| matches!(note, Note::PassEnded(_, PassEnd::Stuck(LEFT)));
     assert!(world.notes.iter().any(is_told));
     world.verify();
@@ -122,4 +130,49 @@ fn regions_come_into_step_after_one_that_can_not() {
     world.leaves_one();
     let in_doubt = (0..capacity).filter(|&lba| world.engine().is_in_doubt(lba, 1));
     assert!(in_doubt.eq(LEFT.0 * 8..LEFT.0 * 8 + 8));
+}
+
+/// RAID6 that lacks two members, and can't read a block of a third: what of it can be rebuilt of both is.
+#[test]
+fn a_rebuild_that_can_not_go_on_gives_way_to_that_of_another_member() {
+    let mut world = world(Level::Raid6, 5, Consistency::Journal);
+    for lba in 0..world.engine().geometry().capacity() {
+        world.write_one(lba);
+    }
+    world.beyond = true;
+    world.scratch(OTHER);
+    for member in [1, 2] {
+        world.command(Command::Fail(MemberId(member)));
+        let spare = world.new_spare();
+        world.command(spare);
+    }
+    let is_aside = |note: &Note| matches!(note, Note::PassEnded(_, PassEnd::Aside));
+    let mut bound = Bound::new("one rebuild waits for the other", 100_000);
+    while !world.notes.iter().any(is_aside) {
+        world.proceed();
+        bound.spend(&world);
+    }
+    world.leaves_one();
+    world.overwrite();
+    assert_eq!(world.notes.iter().filter(|note| is_aside(note)).count(), 1);
+    world.verify();
+    checks::parity::agrees(&world);
+}
+
+#[test]
+fn a_scrub_ends_without_what_can_not_be_read() {
+    let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
+    for lba in 0..world.engine().geometry().capacity() {
+        world.write_one(lba);
+    }
+    world.beyond = true;
+    [0, 1].into_iter().for_each(|disk| world.scratch(disk));
+    world.command(Command::Scrub { repair: false });
+    let mut bound = Bound::new("the scrub ends", 100_000);
+    while world.engine().pass().is_some() || world.is_busy() {
+        world.proceed();
+        bound.spend(&world);
+    }
+    let scrub = world.engine().status().last_scrub.expect("it is on record");
+    assert_eq!(scrub.end, ScrubEnd::CutShort);
 }

@@ -51,13 +51,28 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a stripe that could not be done counts as rebuilt",
         "engine/pass.rs",
-        "if !self.cancelled {
-            self.leave(left);
-        }",
+        "!self.cancelled && self.leave(left)",
         "if MUTANT && !self.cancelled && self.kind.filled().is_some() {
             self.progress.add(left.stripe.0);
-        } else if !self.cancelled {
-            self.leave(left);
+            return false;
+        }
+        !self.cancelled && self.leave(left)",
+    ),
+    mutant(
+        "what a rebuild that gives way has filled is not written any more",
+        "engine/background.rs",
+        "self.rebuilt[member.index()] = pass.progress().clone();",
+        "let progress = pass.progress().clone();
+            if !MUTANT {
+                self.rebuilt[member.index()] = progress;
+            }",
+    ),
+    mutant(
+        "a rebuild that gave way counts for the next device in its place",
+        "engine/background.rs",
+        "self.rebuilt[member.index()] = Progress::default();",
+        "if !MUTANT || !self.aside.has(member) {
+            self.rebuilt[member.index()] = Progress::default();
         }",
     ),
     mutant(

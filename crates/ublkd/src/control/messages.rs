@@ -25,12 +25,13 @@ pub(super) fn weight(what: &Happened) -> Weight {
             | Note::MemberHangs { .. }
             | Note::CopyFailed { .. }
             | Note::BlocksWrong { .. }
+            | Note::PassEnded(_, PassEnd::Stuck(_))
             | Note::Mismatch { .. } => Weight::Warning,
             Note::BlocksRepaired { .. }
             | Note::MemberAnswers { .. }
             | Note::ArrayHealed
             | Note::PassStarted(_)
-            | Note::PassEnded(..)
+            | Note::PassEnded(_, PassEnd::Done | PassEnd::Cancelled | PassEnd::Aside)
             | Note::SpareActivated { .. }
             | Note::CopyBegun { .. }
             | Note::MemberReturned { .. }
@@ -96,7 +97,10 @@ fn ended(end: PassEnd) -> String {
     match end {
         PassEnd::Done => "finished".to_owned(),
         PassEnd::Cancelled => "was cancelled".to_owned(),
-        PassEnd::Stuck(stripe) => format!("could not do stripe {} yet", stripe.0),
+        PassEnd::Aside => "goes on when others are rebuilt".to_owned(),
+        PassEnd::Stuck(stripe) => {
+            format!("could not do stripe {} yet: see `evenkeel status`", stripe.0)
+        }
     }
 }
 

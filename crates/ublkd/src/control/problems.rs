@@ -82,30 +82,36 @@ impl ArrayReport {
         let bad = self.left.iter().flat_map(|left| &left.unreadable);
         let bad = bad.map(|bad| format!("{} at {}", self.facts.place(bad.member), bad.extent));
         let is_log = self.facts.groups > 0 || self.facts.group.is_some();
-        let what = match (some_of(lost), some_of(bad)) {
-            (Some(lost), Some(bad)) if !is_log => format!(
-                "what was at {lost} of the array is lost: {bad} of its device could not be read, and \
-                 redundancy is missing there; the {task} {goes} {stripes}"
-            ),
-            (_, Some(bad)) => format!(
-                "the {task} {goes} {stripes}: {bad} of its device could not be read, and redundancy is \
-                 missing there"
-            ),
-            (_, None) => format!(
-                "the {task} {goes} {stripes} that could not be read from what is left, the first is \
-                 number {}",
-                first.stripe
-            ),
-        };
         let resume = format!("let it try again: `evenkeel rebuild resume {}`", self.facts.name);
         let ranges = some_of(self.left.iter().map(|left| left.range.to_string()));
-        let action = match ranges.filter(|_| !is_log) {
-            Some(ranges) => format!(
-                "restore or delete the files that are there, and overwrite or discard the stripes as a \
-                 whole ({ranges}): they are done by themselves then; or bring missing members back, and \
-                 {resume}"
+        let (what, action) = match (some_of(lost), some_of(bad)) {
+            (Some(lost), Some(bad)) if !is_log => (
+                format!(
+                    "what was at {lost} of the array is lost: {bad} of its device could not be read, and \
+                     redundancy is missing there; the {task} {goes} {stripes}"
+                ),
+                format!(
+                    "bring missing members back, and {resume}; or restore or delete the files that are \
+                     there, and overwrite or discard the stripes as a whole ({}): they are done by \
+                     themselves then",
+                    ranges.unwrap_or_default()
+                ),
             ),
-            None => format!("bring missing members back, and {resume}"),
+            (Some(_), Some(bad)) => (
+                format!(
+                    "blocks of the log are lost: {bad} of its device could not be read, and redundancy \
+                     is missing there; the {task} {goes} {stripes}"
+                ),
+                format!("bring missing members back, and {resume}"),
+            ),
+            (_, _) => (
+                format!(
+                    "the {task} {goes} {stripes} that could not be read or written, the first is number \
+                     {}",
+                    first.stripe
+                ),
+                format!("bring missing members back, or make room behind them, and {resume}"),
+            ),
         };
         Some(Problem { what, since: None, action })
     }

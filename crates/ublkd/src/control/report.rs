@@ -376,7 +376,9 @@ impl ArrayReport {
                 slowdown_percent: status.slowdown.map(Slowdown::as_percent),
             },
             rebuild_order: status.rebuild_order.name.to_owned(),
-            hot_bytes: status.half_in.map(|(few, of)| facts.capacity_bytes * few / of),
+            hot_bytes: status.half_in.map(|(few, of)| {
+                (u128::from(facts.capacity_bytes) * u128::from(few) / u128::from(of)) as u64
+            }),
             requests: (status.counters.requests, status.counters.errors).into(),
             policy: policy.to_owned(),
             detours: (status.counters.detours, status.counters.detour_blocks).into(),

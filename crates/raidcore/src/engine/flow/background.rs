@@ -1,5 +1,6 @@
 //! Which background pass is begun when, and its jobs.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use det::Instant;
@@ -32,6 +33,9 @@ impl Engine {
             };
             self.clear(out);
             self.begin_stripes();
+            if self.gives_way() {
+                self.array.background.set_aside();
+            }
             let ended = self.end_pass_if_done(out);
             moved |= self.array.background.closing() != Some(closing);
             if !ended {
@@ -94,7 +98,12 @@ impl Engine {
     fn begin_pass(&mut self, out: &mut Vec<Action>) {
         let kind = if self.range.regions.any_unsynced() && self.layout.redundancy() > 0 {
             PassKind::Resync
-        } else if let Some(member) = self.fullest() {
+        } else if let Some(member) =
+            self.fullest().filter(|&member| !self.another_comes_first(member))
+        {
+            if self.array.background.aside().has(member) {
+                self.array.background.take_back();
+            }
             PassKind::Rebuild(member)
         } else if let Some((member, spare)) = self.array.membership.spare_for_failed() {
             self.end_succession(spare);
@@ -135,15 +144,23 @@ impl Engine {
         out.push(Action::Note(Note::PassStarted(kind)));
     }
 
+    /// Whether the rebuild of this member could not go on, and a spare is there for another.
+    fn another_comes_first(&self, member: MemberId) -> bool {
+        let aside = self.array.background.aside().has(member);
+        aside && self.array.membership.spare_for_failed().is_some()
+    }
+
     /// Of the members that a device is there for to be filled, the one that lacks least: so its redundancy
-    /// is there first.
+    /// is there first. Last come those whose rebuild could not go on.
     fn fullest(&self) -> Option<MemberId> {
         let filled = |member| {
             // One that has returned lacks only some regions.
             let catches_up = self.range.missed.to_fill(member).is_some();
             (catches_up, self.array.background.progress_of(member).count())
         };
-        self.array.membership.rebuilding().max_by_key(|&member| (filled(member), !member.0))
+        let aside = self.array.background.aside();
+        let rebuilding = self.array.membership.rebuilding();
+        rebuilding.max_by_key(|&member| (!aside.has(member), filled(member), !member.0))
     }
 
     /// A read was reconstructed. If that was for what a pass fills, the stripe comes next.
@@ -160,6 +177,16 @@ impl Engine {
         if lacks && !self.health(job.stripe).0.has(role) {
             self.array.background.demand(self.range.jobs[id].stripe);
         }
+    }
+
+    /// Whether a rebuild can't go on, and another member's could.
+    fn gives_way(&self) -> bool {
+        let stuck =
+            self.array.background.pass().filter(|pass| pass.is_stuck() && !pass.is_cancelled());
+        let Some(PassKind::Rebuild(member)) = stuck.map(Pass::kind) else { return false };
+        let aside = self.array.background.aside().with(member);
+        let mut others = self.array.membership.rebuilding().filter(|&other| !aside.has(other));
+        others.next().is_some() || self.array.membership.spare_for_failed().is_some()
     }
 
     /// Whether the distributed spare can't be filled, and a device could.
@@ -286,22 +313,21 @@ impl Engine {
         let job = &self.range.jobs[id];
         let (stripe, geo) = (job.stripe, self.layout.of(job.stripe));
         let (readable, _) = self.health(stripe);
-        let bad_in = |row: u32| {
-            let bad =
-                job.bad.iter().filter(move |bad| bad.row <= row && row < bad.row + bad.blocks);
-            bad.map(|bad| bad.role).collect::<Set<Role>>()
-        };
-        let is_lost = |role: Role, row: u32| {
-            let unreadable = geo.roles().minus(readable).or(bad_in(row));
-            unreadable.has(role) && unreadable.len() > geo.redundancy()
-        };
-        let rows = |role: Role| (0..geo.chunk()).map(move |row| (role, row));
-        let lost =
-            geo.data_roles().into_iter().flat_map(rows).filter(|&(role, row)| is_lost(role, row));
-        let lost = lost.flat_map(|(role, row)| geo.lbas(stripe, role, row, 1));
+        let mut bad = vec![Set::EMPTY; geo.chunk() as usize];
+        for block in &job.bad {
+            let rows = block.row as usize..(block.row + block.blocks) as usize;
+            bad[rows].iter_mut().for_each(|roles| *roles = roles.with(block.role));
+        }
+        let missing = geo.roles().minus(readable);
+        let rows = |role: Role| (0..).zip(&bad).map(move |(row, &bad): (u32, _)| (role, row, bad));
+        let lost = geo.data_roles().into_iter().flat_map(rows).filter(|&(role, _, bad)| {
+            let gone = missing.or(bad);
+            gone.has(role) && gone.len() > geo.redundancy()
+        });
+        let lost = lost.flat_map(|(role, row, _)| geo.lbas(stripe, role, row, 1));
         let unreadable = geo.roles().into_iter().flat_map(rows);
         let unreadable =
-            unreadable.filter(|&(role, row)| bad_in(row).has(role)).map(|(role, row)| {
+            unreadable.filter(|&(role, _, bad)| bad.has(role)).map(|(role, row, _)| {
                 let (member, at) = self.layout.place(stripe, role);
                 (member, Pba(at.0 + u64::from(row)))
             });

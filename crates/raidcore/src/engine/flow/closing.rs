@@ -23,20 +23,21 @@ impl Engine {
             if let PassKind::Distribute(_) = kind {
                 self.range.distributed.set_progress(pass.progress().clone());
             }
+            let is_aside = kind.filled().is_some_and(|m| self.array.background.aside().has(m));
             self.record_unfinished_scrub(out);
             self.array.background.end();
             self.range.staging.end_drain();
-            note_end(kind, PassEnd::Cancelled, out);
+            note_end(kind, if is_aside { PassEnd::Aside } else { PassEnd::Cancelled }, out);
             return true;
         }
         let all = match kind {
             PassKind::Resync => !self.range.regions.any_unsynced(),
-            PassKind::Rebuild(_)
-            | PassKind::Distribute(_)
-            | PassKind::Copy(_)
-            | PassKind::Scrub { .. } => pass.is_whole(),
+            PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_) => pass.is_whole(),
+            // What it can't read it can't compare, and nothing waits for that.
+            PassKind::Scrub { .. } => pass.is_whole() || pass.is_stuck(),
         };
-        if !all || pass.is_stuck() || self.phase != Phase::Serving {
+        let waits = pass.is_stuck() && !matches!(kind, PassKind::Scrub { .. });
+        if !all || waits || self.phase != Phase::Serving {
             return false;
         }
         if kind.stands_in() && closing == Closing::No && self.range.staging.exists() {
@@ -127,7 +128,11 @@ impl Engine {
         self.range.staging.end_drain();
         if let PassKind::Scrub { repair } = kind {
             let repaired = repair && !self.array.flusher.has_failed();
-            let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };
+            let end = match pass.left().next() {
+                Some(_) => ScrubEnd::CutShort,
+                None if repaired => ScrubEnd::Repaired,
+                None => ScrubEnd::Compared,
+            };
             self.record_scrub(end, pass.found(), out);
         }
         note_end(kind, PassEnd::Done, out);

@@ -91,6 +91,7 @@ impl Engine {
         self.array.membership.take_writes_again();
         self.array.healing = Healing::default();
         self.array.background.look();
+        self.array.background.try_again();
         out.push(Action::Note(Note::ArrayHealed));
     }
 

@@ -226,7 +226,7 @@ impl Engine {
             Work::Replay { .. } => self.replayed(error.is_none()),
             Work::Align => self.range.alignment.ended(stripe, error.is_none()),
             Work::Write | Work::Zero { .. } | Work::Reclaim | Work::Repair if error.is_none() => {
-                self.array.background.retry(stripe);
+                self.has_changed(id);
             }
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
         }
@@ -245,6 +245,23 @@ impl Engine {
         }
         (self.range.jobs[id].bad, *self.range.jobs[id].retries.weak()) = (bad, weak);
         self.range.jobs.remove(id);
+    }
+
+    /// A job has changed its stripe: a pass that could not do it may do it now.
+    fn has_changed(&mut self, id: JobId) {
+        let job = &self.range.jobs[id];
+        let (stripe, geo) = (job.stripe, self.layout.of(job.stripe));
+        let (writes, pieces) = (job.work == Work::Write, &job.pieces);
+        if writes && job.asked.way == Way::Around {
+            // It was staged, and home is as it was.
+            return;
+        }
+        self.array.background.changed(stripe, |lba| {
+            let mut written = pieces
+                .iter()
+                .flat_map(|piece| geo.lbas(stripe, piece.role, piece.row, piece.blocks));
+            !writes || written.any(|other| other == lba)
+        });
     }
 
     /// A job has done what users want of it, or failed to.
