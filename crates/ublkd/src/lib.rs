@@ -12,6 +12,7 @@ pub mod daemon;
 pub mod flash;
 pub mod front;
 mod guests;
+pub mod health;
 mod holder;
 pub mod host;
 mod label;
