@@ -263,6 +263,7 @@ impl Running {
         let events = tokio::spawn(async move { events.follow_events().await });
         service.await_members().await;
         let returns = tokio::spawn(Arc::clone(&service).take_back());
+        let drives = tokio::spawn(Arc::clone(&service).follow_drives());
         self.server.serve(service);
         let (name, warnings) = (self.name.clone(), std::mem::take(&mut self.warnings));
         let policy = self.scheme.to_string();
@@ -291,6 +292,7 @@ impl Running {
         };
         notify::tell("STOPPING=1");
         returns.abort();
+        drives.abort();
         let how = match ended {
             Ok(how) => {
                 tracing::error!(array = %self.name, "the array has ended by itself");

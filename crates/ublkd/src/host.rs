@@ -227,11 +227,17 @@ impl Host {
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     pub(crate) durable_by: DurableBy,
+    /// The device number of a block device.
+    pub(crate) number: Option<u64>,
 }
 
 impl Opened {
     fn of(device: &Device) -> Self {
-        Self { path: device.path().to_path_buf(), durable_by: device.durable_by() }
+        Self {
+            path: device.path().to_path_buf(),
+            durable_by: device.durable_by(),
+            number: device.identity().block_device(),
+        }
     }
 }
 

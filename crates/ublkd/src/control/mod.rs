@@ -14,6 +14,7 @@
 mod away;
 mod client;
 mod disks;
+mod drives;
 mod log;
 mod messages;
 mod newcomer;
@@ -40,8 +41,8 @@ pub(crate) use messages::recovered;
 pub use problem::Problem;
 pub(crate) use report::group_of;
 pub use report::{
-    ArrayReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport, MemberState,
-    PaceReport, PassReport, RemedyReport, SpareUseReport, Task, disk_name, level_name,
+    ArrayReport, DriveReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport,
+    MemberState, PaceReport, PassReport, RemedyReport, SpareUseReport, Task, disk_name, level_name,
 };
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};

@@ -1,6 +1,7 @@
 //! The state of an array, as plain data for programs and in words for people: what is wrong, since
 //! when, what to do.
 
+mod drive;
 mod left;
 mod member;
 mod pass;
@@ -17,7 +18,9 @@ use super::scrub::ScrubReport;
 use super::spares::SpareReport;
 use super::way_back::WayBack;
 use super::{LogReport, StagingReport};
+use crate::health::Reading;
 use crate::host::{Detours, FlashReport, Hedged, Marked, Opened, Requests};
+pub use drive::DriveReport;
 pub use left::LeftReport;
 pub use member::{ErrorReport, MemberReport, MemberState};
 pub use pass::{PassReport, Task};
@@ -337,13 +340,15 @@ impl ArrayReport {
         status: &Status,
         (flash, policy): (&[(DeviceId, FlashReport)], &str),
         opened: impl Fn(DeviceId) -> Option<Opened>,
+        reading: impl Fn(DeviceId) -> Option<Reading>,
         way_back: impl Fn(MemberId) -> (WayBack, Option<String>),
     ) -> Self {
         let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
         let group = facts.group;
         let members = status.members.iter().map(|m| {
             let (device, flash) = (m.device.and_then(&opened), m.device.and_then(flash));
-            let report = MemberReport::new(m, group, device, flash);
+            let drive = m.device.and_then(&reading).map(|reading| DriveReport::of(&reading));
+            let report = MemberReport::new(m, group, device, flash, drive);
             if m.state == SlotState::Failed { report.away(way_back(m.member)) } else { report }
         });
         let path = |device| opened(device).map(|opened| opened.path);

@@ -305,13 +305,14 @@ impl Service {
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
         let scheme = self.host.scheme().await.map_err(|error| self.refusal(error))?;
         let opened = |device| self.host.opened(device);
+        let reading = |device| self.host.drive_health().of(device);
         let mut reports = Vec::with_capacity(self.arrays.len());
         for (index, array) in self.arrays.iter().enumerate() {
             let status = self.status(array).await?;
             let way_back = |member| self.way_back(index, member);
             let name = scheme.to_string();
             let (facts, policy) = (&array.facts, (&*flash, &*name));
-            reports.push(ArrayReport::new(facts, &status, policy, opened, way_back));
+            reports.push(ArrayReport::new(facts, &status, policy, opened, reading, way_back));
         }
         let mut report = if self.facts.groups > 0 {
             let log = self.host.log().await.map_err(|error| self.refusal(error))?;

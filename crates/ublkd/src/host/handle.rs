@@ -25,6 +25,7 @@ use super::diagnosis::WhyReport;
 use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
+use crate::health::Readings;
 use crate::label::label;
 use crate::members::Device;
 use crate::resident::Resident;
@@ -222,6 +223,11 @@ impl HostHandle {
         lock(&self.client.shared.opened).get(&device).cloned()
     }
 
+    /// What the drives of the array's devices have told of themselves. The data thread asks none.
+    pub(crate) fn drive_health(&self) -> &Readings {
+        &self.client.shared.health
+    }
+
     /// How long an I/O of a device may take.
     pub(crate) fn io_timeout(&self) -> Duration {
         self.client.io_timeout
@@ -325,6 +331,8 @@ pub(super) struct Shared {
     bell: Arc<Bell>,
     /// Facts about all devices that were ever opened.
     opened: Mutex<BTreeMap<DeviceId, Opened>>,
+    /// What the devices' drives tell of themselves.
+    health: Readings,
     pub(super) log: Mutex<Log>,
     end: OnceLock<End>,
     lost: OnceLock<RecoveryError>,
@@ -336,6 +344,7 @@ impl Shared {
             mailbox: Mutex::new(Some(Vec::new())),
             bell,
             opened: Mutex::new(opened.collect()),
+            health: Readings::default(),
             log: Mutex::new(Log::new()),
             end: OnceLock::new(),
             lost: OnceLock::new(),

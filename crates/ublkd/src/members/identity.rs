@@ -20,6 +20,11 @@ impl Identity {
         Self(meta.dev(), meta.ino())
     }
 
+    /// The device number, if it is a block device's.
+    pub(crate) fn block_device(self) -> Option<u64> {
+        (self.0 == u64::MAX).then_some(self.1)
+    }
+
     /// The identity of the device that a path, or the name of a modelled SSD, leads to.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod http;
 mod log;
 mod page;
 mod text;
+mod wear;
 
 use std::io;
 use std::net::SocketAddr;
@@ -124,7 +125,10 @@ impl Pages {
             arrays.push((facts, self.host.of(group).metrics().await.ok()?));
         }
         let log = self.host.log().await.ok()?;
-        let page: Arc<str> = page::page(&arrays, log.as_ref().map(|log| (&self.whole, log))).into();
+        let page: Arc<str> = {
+            let log = log.as_ref().map(|log| (&self.whole, log));
+            page::page(&arrays, log, self.host.drive_health()).into()
+        };
         *latest = Some((Instant::now(), Arc::clone(&page)));
         Some(page)
     }

@@ -4,13 +4,18 @@ use raidcore::engine::{ArrayHealth, MemberStatus, MissedStatus, PassKind, SpareU
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
-use super::log;
 use super::text::{Labels, Text};
+use super::{log, wear};
 use crate::control::Facts;
+use crate::health::{Reading, Readings};
 use crate::host::{LATENCY_BOUNDS_NS, LogStatus, MemberMetrics, Metrics, Transfers};
 
 /// The whole page.
-pub(super) fn page(arrays: &[(&Facts, Metrics)], log: Option<(&Facts, &LogStatus)>) -> String {
+pub(super) fn page(
+    arrays: &[(&Facts, Metrics)],
+    log: Option<(&Facts, &LogStatus)>,
+    drives: &Readings,
+) -> String {
     let mut text = Text::default();
     for (facts, metrics) in arrays {
         array(&mut text, facts, metrics);
@@ -20,6 +25,7 @@ pub(super) fn page(arrays: &[(&Facts, Metrics)], log: Option<(&Facts, &LogStatus
         members.state(&mut text, metrics);
         members.io(&mut text);
         members.busy(&mut text);
+        wear::members(&mut text, &facts.name, &members.drives(metrics, drives));
     }
     if let Some((facts, log)) = log {
         log::volume(&mut text, facts, log);
@@ -335,6 +341,14 @@ impl<'a> Members<'a> {
             verdicts.sample(&with("right"), right);
             verdicts.sample(&with("wrong"), wrong);
         });
+    }
+
+    /// Those whose drives tell something of themselves.
+    fn drives(&self, metrics: &Metrics, drives: &Readings) -> Vec<(String, Reading)> {
+        let members = self.members.iter().zip(&metrics.status.members);
+        let known = members
+            .filter_map(|((number, _), member)| Some((number.clone(), drives.of(member.device?)?)));
+        known.collect()
     }
 
     fn each(&self, mut visit: impl FnMut(Labels<'_>, &MemberMetrics)) {

@@ -5,4 +5,5 @@ mod forecast;
 mod hostile;
 mod nvme;
 mod readings;
+mod report;
 mod smartctl;

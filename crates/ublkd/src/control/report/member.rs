@@ -7,6 +7,7 @@ use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
+use super::drive::DriveReport;
 use crate::control::way_back::WayBack;
 use crate::host::{FlashReport, Opened};
 use crate::members::DurableBy;
@@ -61,6 +62,9 @@ pub struct MemberReport {
     /// If it is a modelled SSD, the model's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashReport>,
+    /// What its drive tells of itself, if it tells anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveReport>,
 }
 
 /// Why an I/O failed.
@@ -110,6 +114,7 @@ impl MemberReport {
         group: Option<u8>,
         device: Option<Opened>,
         flash: Option<FlashReport>,
+        drive: Option<DriveReport>,
     ) -> Self {
         let known = |text| Some(text).filter(|text: &&str| !text.is_empty());
         Self {
@@ -134,6 +139,7 @@ impl MemberReport {
             comes_back: None,
             why_away: None,
             flash,
+            drive,
         }
     }
 

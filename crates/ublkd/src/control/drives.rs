@@ -1,0 +1,35 @@
+//! Asks the members' drives how they are, from time to time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Refusal;
+use super::service::Service;
+
+/// How often to look for devices that have to be asked: a new one is asked within this time.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+impl Service {
+    /// Asks the drives of members until the array ends. No one waits for their answers.
+    pub(crate) async fn follow_drives(self: Arc<Self>) {
+        while self.ask_drives().await.is_ok() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn ask_drives(&self) -> Result<(), Refusal> {
+        let mut devices = BTreeMap::new();
+        for array in &self.arrays {
+            let status = self.status(array).await?;
+            let members = status.members.iter().filter_map(|member| member.device);
+            devices.extend(members.filter_map(|device| {
+                let number = self.host.opened(device)?.number?;
+                Some((device, number))
+            }));
+        }
+        // The threads record what they are told.
+        drop(self.host.drive_health().ask(&devices, Instant::now()));
+        Ok(())
+    }
+}
