@@ -9,6 +9,7 @@ mod restart;
 mod simulate;
 mod start;
 mod status;
+mod wear;
 
 pub(crate) use cache::cache;
 pub(crate) use create::create;

@@ -12,10 +12,12 @@ use ublkd::control::{
     PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, Waits, disk_name,
     running,
 };
+use ublkd::create::wall_clock;
 use ublkd::host::{Detours, FlashReport, Hedged};
 use ublkd::members::DurableBy;
 use ublkd::paths::shown;
 
+use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
 
@@ -128,11 +130,15 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
         format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))
     }));
+    let now = wall_clock();
+    lines.extend(wear::summary(report, now).map(|summary| format!("  wear: {summary}")));
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {}", front(f))));
     lines.push(String::new());
     for each in &report.members {
         lines.push(member(each, facts));
-        lines.extend(each.flash.as_ref().map(|report| format!("               {}", flash(report))));
+        let details = each.flash.as_ref().map(flash).into_iter();
+        let details = details.chain(each.drive.as_ref().map(|drive| wear::line(drive, now)));
+        lines.extend(details.map(|detail| format!("               {detail}")));
     }
     for spare in &report.spares {
         let what = spare.succeeds.as_ref().map(|disk| format!("for {disk}")).unwrap_or_default();
