@@ -11,7 +11,7 @@ use super::service::Service;
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl Service {
-    /// Asks the drives of members until the array ends. No one waits for their answers.
+    /// Asks the drives of members until the array ends. Nothing waits for their answers.
     pub(crate) async fn follow_drives(self: Arc<Self>) {
         while self.ask_drives().await.is_ok() {
             tokio::time::sleep(LOOK_EVERY).await;

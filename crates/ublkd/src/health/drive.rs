@@ -53,7 +53,7 @@ impl Places<'_> {
         let kind = if name.starts_with("nvme") {
             Kind::Nvme
         } else if name.starts_with("sd") {
-            // Who translates between SCSI and ATA says so: libata, or a host adapter.
+            // What translates between SCSI and ATA says so: libata, or a host adapter.
             if read("device/vendor").as_deref() == Some("ATA") { Kind::Ata } else { Kind::Scsi }
         } else {
             return None;
