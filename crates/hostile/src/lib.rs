@@ -1,5 +1,5 @@
 //! Bytes from outside against everything that reads them: metadata blocks, `assemble`, NBD, the
-//! control socket. A target is a function over bytes, for a fuzzer (`fuzz/`) and for plain tests.
+//! control socket, drives' health. A target is a function over bytes, for a fuzzer (`fuzz/`) and for plain tests.
 //!
 //! Invariants:
 //! - A target panics if what it tests breaks a promise, and only then.
@@ -11,6 +11,7 @@ mod answer;
 mod assemble;
 mod choices;
 mod control;
+mod drive;
 mod journal;
 mod memory;
 mod nbd;
@@ -33,6 +34,7 @@ mod world;
 pub use answer::answer;
 pub use assemble::assemble;
 pub use control::control;
+pub use drive::drive;
 pub use journal::journal;
 pub use nbd::nbd;
 pub use page::page;
@@ -42,7 +44,7 @@ pub use superblock::superblock;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. The corpus of each is in `fuzz/corpus/` under that name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("superblock", superblock),
     ("page", page),
     ("journal", journal),
@@ -50,6 +52,7 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("nbd", nbd),
     ("control", control),
     ("answer", answer),
+    ("drive", drive),
 ];
 
 /// Makes a write to a closed connection an error instead of the end of the process, as the runtime
