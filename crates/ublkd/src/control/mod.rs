@@ -41,8 +41,9 @@ pub(crate) use messages::recovered;
 pub use problem::Problem;
 pub(crate) use report::group_of;
 pub use report::{
-    ArrayReport, DriveReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport,
-    MemberState, PaceReport, PassReport, RemedyReport, SpareUseReport, Task, disk_name, level_name,
+    ArrayReport, DriveReport, ErrorReport, EventReport, Facts, Front, Health, LeftReport,
+    MemberReport, MemberState, PaceReport, PassReport, RemedyReport, SpareUseReport, Task,
+    disk_name, level_name,
 };
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};
