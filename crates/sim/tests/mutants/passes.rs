@@ -76,12 +76,6 @@ pub(crate) const PASSES: &[Mutant] = &[
         }",
     ),
     mutant(
-        "a region counts as in step when one of its stripes is",
-        "engine/flow/background.rs",
-        "pass.has_done(region * per_region, end)",
-        "MUTANT || pass.has_done(region * per_region, end)",
-    ),
-    mutant(
         "stripes are filled while the device is being discarded",
         "engine/pass.rs",
         "self.is_held() || is_full || self.clearing.is_some()",
@@ -128,8 +122,8 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a rebuild ends one stripe early",
         "engine/flow/closing.rs",
-        "            | PassKind::Scrub { .. } => pass.is_whole(),",
-        "            | PassKind::Scrub { .. } => {
+        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_) => pass.is_whole(),",
+        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_) => {
                 pass.is_whole() || MUTANT && pass.progress().base() + 1 >= self.stripes_of(kind)
             }",
     ),

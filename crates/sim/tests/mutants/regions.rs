@@ -93,8 +93,8 @@ pub(crate) const REGIONS: &[Mutant] = &[
     mutant(
         "regions: one counts as in step a stripe early",
         "engine/flow/background.rs",
-        "if end <= to && self.range.regions.is_unsynced(region) {",
-        "if end <= to + u64::from(MUTANT) && self.range.regions.is_unsynced(region) {",
+        "pass.has_done(region * per_region, end)",
+        "pass.has_done(region * per_region, end - u64::from(MUTANT))",
     ),
     mutant(
         "regions: a resync skips the rest of one",

@@ -7,6 +7,7 @@ use super::report::{
 };
 use super::spares::absent;
 use super::way_back::WayBack;
+use crate::host::ByteRange;
 use crate::paths::shown;
 
 impl ArrayReport {
@@ -78,12 +79,13 @@ impl ArrayReport {
         let first = self.left.first()?;
         let goes = if pass.stuck_at_stripe.is_some() { "waits for" } else { "goes on without" };
         let (task, stripes) = (pass.task.name(), counted(self.left.len(), "stripe"));
-        let lost = self.left.iter().flat_map(|left| left.lost.iter().map(|lost| lost.to_string()));
+        let lost = self.left.iter().flat_map(|left| left.lost.iter().map(range));
         let bad = self.left.iter().flat_map(|left| &left.unreadable);
-        let bad = bad.map(|bad| format!("{} at {}", self.facts.place(bad.member), bad.extent));
+        let bad =
+            bad.map(|bad| format!("{} at {}", self.facts.place(bad.member), range(&bad.range)));
         let is_log = self.facts.groups > 0 || self.facts.group.is_some();
         let resume = format!("let it try again: `evenkeel rebuild resume {}`", self.facts.name);
-        let ranges = some_of(self.left.iter().map(|left| left.range.to_string()));
+        let ranges = some_of(self.left.iter().map(|left| range(&left.range)));
         let (what, action) = match (some_of(lost), some_of(bad)) {
             (Some(lost), Some(bad)) if !is_log => (
                 format!(
@@ -241,6 +243,11 @@ impl MemberReport {
         let known: Vec<_> = known.chain(serial).collect();
         if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
     }
+}
+
+/// A range, for people.
+fn range(range: &ByteRange) -> String {
+    format!("{}+{}", range.offset_bytes, range.bytes)
 }
 
 /// The first of some things, and how many more there are; none if there are none.
