@@ -49,10 +49,10 @@ start
 evenkeel rebuild status tank --wait >/run/status || true
 grep -q "which can't go on" /run/status || fail "$(</run/status)"
 
-say "the drive has a new block for it, and the stripe is overwritten"
-table <<<"0 $sectors linear ${below[1]} 0"
+say "the stripe is overwritten, for which the drive has another block"
 dd if="$disk" of=/tmp/stripe bs=4096 skip=$((100 * stripe / 4096)) count=$((stripe / 4096)) \
     iflag=direct conv=noerror,sync 2>/run/said || true
+table <<<"0 $sectors linear ${below[1]} 0"
 dd if=/tmp/stripe of="$disk" bs=$stripe count=1 seek=$((100 * stripe)) oflag=seek_bytes,direct \
     status=none
 whole
