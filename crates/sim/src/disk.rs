@@ -280,12 +280,7 @@ impl Phase {
             IoOp::Read(_) | IoOp::Discard => return false,
             IoOp::Flush => Self::Flush,
             IoOp::Store(MetaPage::Superblock { .. }) => Self::Record,
-            IoOp::Store(
-                MetaPage::Bitmap { .. }
-                | MetaPage::ZeroMap { .. }
-                | MetaPage::Missed { .. }
-                | MetaPage::Popularity,
-            ) => Self::Page,
+            IoOp::Store(_) => Self::Page,
             IoOp::Journal => Self::Entry,
             IoOp::Write { .. } => Self::Home,
         };

@@ -59,15 +59,6 @@ pub(crate) const PASSES: &[Mutant] = &[
         !self.cancelled && self.leave(left)",
     ),
     mutant(
-        "what a rebuild that gives way has filled is not written any more",
-        "engine/background.rs",
-        "self.rebuilt[member.index()] = pass.progress().clone();",
-        "let progress = pass.progress().clone();
-            if !MUTANT {
-                self.rebuilt[member.index()] = progress;
-            }",
-    ),
-    mutant(
         "a rebuild that gave way counts for the next device in its place",
         "engine/background.rs",
         "self.rebuilt[member.index()] = Progress::default();",
