@@ -257,6 +257,8 @@ impl Background {
     /// A member left the service, or a staging device: what fills it is pointless.
     pub(super) fn member_failed(&mut self, member: MemberId, stages: bool) {
         self.restart(member);
+        // What it held need not agree any more with what others do.
+        self.try_again();
         self.cancel_if(|kind| {
             kind.filled() == Some(member) || matches!(kind, PassKind::Scrub { .. }) && !stages
         });

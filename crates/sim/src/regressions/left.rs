@@ -1,7 +1,7 @@
 //! What a pass can't do is left behind, and costs what it held and nothing else.
 
 use raidcore::engine::PassEnd;
-use raidcore::meta::{ScrubEnd, SlotState};
+use raidcore::meta::SlotState;
 use raidcore::units::Pba;
 
 use super::*;
@@ -184,8 +184,9 @@ fn a_device_that_takes_the_place_of_one_whose_rebuild_gave_way_is_filled_as_a_wh
     checks::parity::agrees(&world);
 }
 
+/// A scrub waits at what it can't read, until the member is to be copied that can't be read there.
 #[test]
-fn a_scrub_ends_without_what_can_not_be_read() {
+fn a_scrub_that_can_not_go_on_gives_way_to_a_copy() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     for lba in 0..world.engine().geometry().capacity() {
         world.write_one(lba);
@@ -193,11 +194,48 @@ fn a_scrub_ends_without_what_can_not_be_read() {
     world.beyond = true;
     [0, 1].into_iter().for_each(|disk| world.scratch(disk));
     world.command(Command::Scrub { repair: false });
-    let mut bound = Bound::new("the scrub ends", 100_000);
-    while world.engine().pass().is_some() || world.is_busy() {
+    world.leaves_one();
+    let (spare, device) = world.noisy_spare();
+    world.command(spare);
+    world.command(Command::Replace { member: MemberId(OTHER as u8), spare: device });
+    let mut bound = Bound::new("the member is copied but for a stripe", 100_000);
+    let copies = |world: &World| {
+        let pass = world.engine().pass();
+        pass.is_some_and(|pass| matches!(pass.kind, PassKind::Copy(_)) && pass.stuck.is_some())
+    };
+    while !copies(&world) {
         world.proceed();
         bound.spend(&world);
     }
-    let scrub = world.engine().status().last_scrub.expect("it is on record");
-    assert_eq!(scrub.end, ScrubEnd::CutShort);
+    world.overwrite();
+    world.verify();
+}
+
+/// A resync waits at a stripe with an unreadable block. When another member of it fails there is nothing to
+/// be brought in step, and the rebuild begins.
+#[test]
+fn a_resync_that_can_not_go_on_does_not_keep_a_rebuild_from_beginning() {
+    let mut world = world(Level::Raid5, 3, Consistency::Resync);
+    for lba in 0..world.engine().geometry().capacity() {
+        world.write_one(lba);
+    }
+    world.cut_power();
+    world.beyond = true;
+    world.scratch(OTHER);
+    world.leaves_one();
+    let (spare, _) = world.noisy_spare();
+    world.command(spare);
+    world.command(Command::Fail(FILLED));
+    let mut bound = Bound::new("it is rebuilt but for a stripe", 100_000);
+    let rebuilds = |world: &World| {
+        let pass = world.engine().pass();
+        pass.is_some_and(|pass| matches!(pass.kind, PassKind::Rebuild(_)) && pass.stuck.is_some())
+    };
+    while !rebuilds(&world) {
+        world.proceed();
+        bound.spend(&world);
+    }
+    world.overwrite();
+    world.verify();
+    checks::parity::agrees(&world);
 }

@@ -59,14 +59,6 @@ pub(crate) const PASSES: &[Mutant] = &[
         !self.cancelled && self.leave(left)",
     ),
     mutant(
-        "a rebuild that gave way counts for the next device in its place",
-        "engine/background.rs",
-        "self.rebuilt[member.index()] = Progress::default();",
-        "if !MUTANT || !self.aside.has(member) {
-            self.rebuilt[member.index()] = Progress::default();
-        }",
-    ),
-    mutant(
         "stripes are filled while the device is being discarded",
         "engine/pass.rs",
         "self.is_held() || is_full || self.clearing.is_some()",
@@ -113,8 +105,8 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a rebuild ends one stripe early",
         "engine/flow/closing.rs",
-        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_) => pass.is_whole(),",
-        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_) => {
+        "            | PassKind::Scrub { .. } => pass.is_whole(),",
+        "            | PassKind::Scrub { .. } => {
                 pass.is_whole() || MUTANT && pass.progress().base() + 1 >= self.stripes_of(kind)
             }",
     ),

@@ -94,8 +94,8 @@ impl ArrayReport {
                 ),
                 format!(
                     "bring missing members back, and {resume}; or restore or delete the files that are \
-                     there, and overwrite or discard the stripes as a whole ({}): they are done by \
-                     themselves then",
+                     there, save what else is in these stripes, and overwrite or discard them as a whole \
+                     ({}): they are done by themselves then",
                     ranges.unwrap_or_default()
                 ),
             ),
@@ -106,7 +106,17 @@ impl ArrayReport {
                 ),
                 format!("bring missing members back, and {resume}"),
             ),
-            (_, _) => (
+            (None, Some(bad)) => (
+                format!("the {task} {goes} {stripes}: {bad} of its device could not be read"),
+                match ranges.filter(|_| !is_log) {
+                    Some(ranges) => format!(
+                        "save what else is in these stripes and overwrite them as a whole ({ranges}), or \
+                         {resume}"
+                    ),
+                    None => resume,
+                },
+            ),
+            (_, None) => (
                 format!(
                     "the {task} {goes} {stripes} that could not be read or written, the first is number \
                      {}",

@@ -35,6 +35,8 @@ impl Engine {
             self.begin_stripes();
             if self.gives_way() {
                 self.array.background.set_aside();
+            } else if self.is_in_the_way() {
+                self.array.background.cancel_if(|_| true);
             }
             let ended = self.end_pass_if_done(out);
             moved |= self.array.background.closing() != Some(closing);
@@ -179,14 +181,24 @@ impl Engine {
         }
     }
 
+    /// The pass under way, if it can't go on and nobody holds it.
+    fn stuck_pass(&self) -> Option<PassKind> {
+        let pass = self.array.background.pass()?;
+        (pass.is_stuck() && !pass.is_cancelled() && !pass.is_paused()).then_some(pass.kind())
+    }
+
     /// Whether a rebuild can't go on, and another member's could.
     fn gives_way(&self) -> bool {
-        let stuck =
-            self.array.background.pass().filter(|pass| pass.is_stuck() && !pass.is_cancelled());
-        let Some(PassKind::Rebuild(member)) = stuck.map(Pass::kind) else { return false };
+        let Some(PassKind::Rebuild(member)) = self.stuck_pass() else { return false };
         let aside = self.array.background.aside().with(member);
         let mut others = self.array.membership.rebuilding().filter(|&other| !aside.has(other));
         others.next().is_some() || self.array.membership.spare_for_failed().is_some()
+    }
+
+    /// Whether a scrub can't go on, and a member is to be copied.
+    fn is_in_the_way(&self) -> bool {
+        let copies = || self.array.membership.succession().is_some();
+        matches!(self.stuck_pass(), Some(PassKind::Scrub { .. })) && copies()
     }
 
     /// Whether the distributed spare can't be filled, and a device could.

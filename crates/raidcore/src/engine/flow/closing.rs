@@ -32,12 +32,12 @@ impl Engine {
         }
         let all = match kind {
             PassKind::Resync => !self.range.regions.any_unsynced(),
-            PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_) => pass.is_whole(),
-            // What it can't read it can't compare, and nothing waits for that.
-            PassKind::Scrub { .. } => pass.is_whole() || pass.is_stuck(),
+            PassKind::Rebuild(_)
+            | PassKind::Distribute(_)
+            | PassKind::Copy(_)
+            | PassKind::Scrub { .. } => pass.is_whole(),
         };
-        let waits = pass.is_stuck() && !matches!(kind, PassKind::Scrub { .. });
-        if !all || waits || self.phase != Phase::Serving {
+        if !all || pass.is_stuck() || self.phase != Phase::Serving {
             return false;
         }
         if kind.stands_in() && closing == Closing::No && self.range.staging.exists() {
@@ -128,11 +128,7 @@ impl Engine {
         self.range.staging.end_drain();
         if let PassKind::Scrub { repair } = kind {
             let repaired = repair && !self.array.flusher.has_failed();
-            let end = match pass.left().next() {
-                Some(_) => ScrubEnd::CutShort,
-                None if repaired => ScrubEnd::Repaired,
-                None => ScrubEnd::Compared,
-            };
+            let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };
             self.record_scrub(end, pass.found(), out);
         }
         note_end(kind, PassEnd::Done, out);

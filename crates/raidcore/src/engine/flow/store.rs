@@ -132,7 +132,11 @@ impl Engine {
         let (size, flights) = (Size::of(&self.range.jobs[id].pieces), &self.array.flights);
         let calm = self.array.membership.able().minus(self.array.steering.busy());
         let holders = self.range.staging.holders_for(size, calm, |member| flights.of(member));
-        let Some(holders) = holders else { return Stage::Plan };
+        let Some(holders) = holders else {
+            // It goes home after all.
+            self.range.jobs[id].asked.way = Way::Home;
+            return Stage::Plan;
+        };
         let around = self.write_waits_for(id);
         around.for_each(|member| self.array.membership.avoid_write(member));
         let job = &self.range.jobs[id];

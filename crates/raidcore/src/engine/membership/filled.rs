@@ -3,7 +3,7 @@
 use super::Membership;
 use crate::engine::PassKind;
 use crate::engine::pass::Filled;
-use crate::meta::{FilledRanges, Filling, SlotState, Spared, Successor};
+use crate::meta::{FilledRanges, Filling, SlotRecord, SlotState, Spared, Successor};
 
 impl Membership {
     /// A pass has durably filled this. Returns whether that is to be recorded.
@@ -17,11 +17,22 @@ impl Membership {
         }
         match (kind, &mut record.spared, &mut record.successor) {
             (PassKind::Rebuild(member), ..) => {
+                let of = Filling::Device(record.slots[member.index()].device);
+                let is_filled = |slot: &SlotRecord| slot.is_being_filled();
+                let mut others = record.slots.iter().filter(|slot| is_filled(slot));
+                // There is room for one: of a device whose rebuild gave way there may be more to tell.
+                let is_kept = record.filled.is_some_and(|kept| {
+                    kept.of != of
+                        && others.any(|slot| kept.of == Filling::Device(slot.device))
+                        && kept.ranges.iter().count() > ranges.iter().count()
+                });
                 let slot = &mut record.slots[member.index()];
                 let SlotState::Rebuilding { watermark } = &mut slot.state else { return false };
                 let before = (*watermark, record.filled);
                 *watermark = to.max(*watermark);
-                record.filled = Some(FilledRanges { of: Filling::Device(slot.device), ranges });
+                if !is_kept {
+                    record.filled = Some(FilledRanges { of, ranges });
+                }
                 before != (*watermark, record.filled)
             }
             (PassKind::Distribute(_), Some(Spared { member, watermark }), _) => {
