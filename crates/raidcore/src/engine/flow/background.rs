@@ -181,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// The pass under way, if it can't go on and nobody holds it.
+    /// The pass under way, if it can't go on and is not paused.
     fn stuck_pass(&self) -> Option<PassKind> {
         let pass = self.array.background.pass()?;
         (pass.is_stuck() && !pass.is_cancelled() && !pass.is_paused()).then_some(pass.kind())
