@@ -1,5 +1,6 @@
 //! Units as types: a number that says what it counts.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -13,6 +14,14 @@ pub const MEMBERS_MAX: usize = 32;
 /// A block of the array, as its users address it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Lba(pub u64);
+
+impl Lba {
+    /// Where each range of blocks that follow one another begins, and how many it has.
+    pub(crate) fn ranges(sorted: &[Self]) -> Vec<(Self, u64)> {
+        let ranges = sorted.chunk_by(|a, b| a.0 + 1 == b.0);
+        ranges.map(|range| (range[0], range.len() as u64)).collect()
+    }
+}
 
 /// A block of a member, counted from the member's first block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

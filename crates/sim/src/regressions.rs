@@ -10,6 +10,7 @@ use raidcore::geometry::{Level, Role};
 use raidcore::meta::{Consistency, MapKind, PolicyName};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Stripe, Tag};
 
+use crate::checks::progress::Bound;
 use crate::disk::FOR_GOOD;
 use crate::model::version_of;
 use crate::power::Outage;
@@ -175,6 +176,20 @@ impl World {
         let version = version_of(lba, &self.memory.payload[0][0]);
         self.drain();
         version
+    }
+
+    /// Writes all blocks and returns their versions.
+    fn write_all(&mut self) -> Vec<u64> {
+        (0..self.engine().geometry().capacity()).map(|lba| self.write_one(lba)).collect()
+    }
+
+    /// Runs until something is so, within a limit.
+    fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        let mut bound = Bound::new("it comes to that", 100_000);
+        while !is_so(self) {
+            self.proceed();
+            bound.spend(self);
+        }
     }
 
     fn read_one(&mut self, lba: u64) -> u64 {

@@ -112,18 +112,3 @@ impl Left {
         self.changed.clear();
     }
 }
-
-/// Joins single blocks that follow one another.
-pub(super) fn ranges<P: Copy + PartialEq>(
-    blocks: impl Iterator<Item = P>,
-    after: impl Fn(P, u64) -> P,
-) -> Vec<(P, u64)> {
-    let mut ranges: Vec<(P, u64)> = Vec::new();
-    for block in blocks {
-        match ranges.last_mut() {
-            Some((first, count)) if after(*first, *count) == block => *count += 1,
-            Some(_) | None => ranges.push((block, 1)),
-        }
-    }
-    ranges
-}

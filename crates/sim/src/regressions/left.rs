@@ -6,7 +6,6 @@ use raidcore::units::Pba;
 
 use super::*;
 use crate::checks;
-use crate::checks::progress::Bound;
 
 const FILLED: MemberId = MemberId(1);
 const OTHER: usize = 0;
@@ -16,8 +15,7 @@ const LEFT: Stripe = Stripe(6);
 /// in which both have data. The versions of all blocks.
 fn unreadable(consistency: Consistency) -> (World, Vec<u64>) {
     let mut world = world(Level::Raid5, 3, consistency);
-    let versions = (0..world.engine().geometry().capacity()).map(|lba| world.write_one(lba));
-    let versions = versions.collect();
+    let versions = world.write_all();
     assert!([FILLED, MemberId(OTHER as u8)].into_iter().all(|member| {
         let role = world.engine().geometry().role(LEFT, member);
         role.is_some_and(|role| role.index() < 2)
@@ -37,13 +35,14 @@ impl World {
         self.disks[disk].bad.insert(at, FOR_GOOD);
     }
 
+    /// Whether a pass is under way that can't go on, of these kinds.
+    fn is_stuck(&self, of: impl Fn(PassKind) -> bool) -> bool {
+        self.engine().pass().is_some_and(|pass| pass.stuck.is_some() && of(pass.kind))
+    }
+
     /// Runs until all but a stripe is rebuilt, or it takes for ever.
     fn leaves_one(&mut self) {
-        let mut bound = Bound::new("all but a stripe is rebuilt", 100_000);
-        while self.engine().pass().is_none_or(|pass| pass.stuck.is_none()) {
-            self.proceed();
-            bound.spend(self);
-        }
+        self.until(|world| world.is_stuck(|_| true));
         let pass = self.engine().pass().expect("it waits");
         assert_eq!((pass.stuck, pass.left, pass.done), (Some(LEFT), 1, pass.total - 1));
     }
@@ -52,11 +51,7 @@ impl World {
     fn overwrite(&mut self) {
         let blocks = self.engine().geometry().stripe_blocks();
         self.ask(0, Op::Write, self.stripe_at(LEFT), blocks);
-        let mut bound = Bound::new("all is rebuilt", 100_000);
-        while self.engine().pass().is_some() || self.is_busy() {
-            self.proceed();
-            bound.spend(self);
-        }
+        self.until(|world| world.engine().pass().is_none() && !world.is_busy());
         assert!(self.engine().members().all(|m| m.state == SlotState::Up));
     }
 
@@ -122,9 +117,7 @@ fn what_was_left_behind_is_done_when_it_is_written() {
 fn regions_come_into_step_after_one_that_can_not() {
     let mut world = world(Level::Raid5, 3, Consistency::Resync);
     let capacity = world.engine().geometry().capacity();
-    for lba in 0..capacity {
-        world.write_one(lba);
-    }
+    world.write_all();
     world.cut_power();
     [0, 1].into_iter().for_each(|disk| world.scratch(disk));
     world.leaves_one();
@@ -135,9 +128,7 @@ fn regions_come_into_step_after_one_that_can_not() {
 /// RAID6 that lacks two members, and can't read a block of a third: a rebuild has given way. Which it is.
 fn aside() -> (World, MemberId) {
     let mut world = world(Level::Raid6, 5, Consistency::Journal);
-    for lba in 0..world.engine().geometry().capacity() {
-        world.write_one(lba);
-    }
+    world.write_all();
     world.beyond = true;
     world.scratch(OTHER);
     for member in [1, 2] {
@@ -145,20 +136,17 @@ fn aside() -> (World, MemberId) {
         let (spare, _) = world.noisy_spare();
         world.command(spare);
     }
-    let mut bound = Bound::new("one rebuild waits for the other", 100_000);
-    loop {
-        let mut waits = world.notes.iter().filter_map(|note| {
+    let waits = |world: &World| {
+        world.notes.iter().find_map(|note| {
             let Note::PassEnded(PassKind::Rebuild(member), PassEnd::Aside) = note else {
                 return None;
             };
             Some(*member)
-        });
-        if let Some(member) = waits.next() {
-            return (world, member);
-        }
-        world.proceed();
-        bound.spend(&world);
-    }
+        })
+    };
+    world.until(|world| waits(world).is_some());
+    let member = waits(&world).expect("it waits");
+    (world, member)
 }
 
 #[test]
@@ -188,9 +176,7 @@ fn a_device_that_takes_the_place_of_one_whose_rebuild_gave_way_is_filled_as_a_wh
 #[test]
 fn a_scrub_that_can_not_go_on_gives_way_to_a_copy() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
-    for lba in 0..world.engine().geometry().capacity() {
-        world.write_one(lba);
-    }
+    world.write_all();
     world.beyond = true;
     [0, 1].into_iter().for_each(|disk| world.scratch(disk));
     world.command(Command::Scrub { repair: false });
@@ -198,15 +184,7 @@ fn a_scrub_that_can_not_go_on_gives_way_to_a_copy() {
     let (spare, device) = world.noisy_spare();
     world.command(spare);
     world.command(Command::Replace { member: MemberId(OTHER as u8), spare: device });
-    let mut bound = Bound::new("the member is copied but for a stripe", 100_000);
-    let copies = |world: &World| {
-        let pass = world.engine().pass();
-        pass.is_some_and(|pass| matches!(pass.kind, PassKind::Copy(_)) && pass.stuck.is_some())
-    };
-    while !copies(&world) {
-        world.proceed();
-        bound.spend(&world);
-    }
+    world.until(|world| world.is_stuck(|kind| matches!(kind, PassKind::Copy(_))));
     world.overwrite();
     world.verify();
 }
@@ -216,9 +194,7 @@ fn a_scrub_that_can_not_go_on_gives_way_to_a_copy() {
 #[test]
 fn a_resync_that_can_not_go_on_does_not_keep_a_rebuild_from_beginning() {
     let mut world = world(Level::Raid5, 3, Consistency::Resync);
-    for lba in 0..world.engine().geometry().capacity() {
-        world.write_one(lba);
-    }
+    world.write_all();
     world.cut_power();
     world.beyond = true;
     world.scratch(OTHER);
@@ -226,15 +202,7 @@ fn a_resync_that_can_not_go_on_does_not_keep_a_rebuild_from_beginning() {
     let (spare, _) = world.noisy_spare();
     world.command(spare);
     world.command(Command::Fail(FILLED));
-    let mut bound = Bound::new("it is rebuilt but for a stripe", 100_000);
-    let rebuilds = |world: &World| {
-        let pass = world.engine().pass();
-        pass.is_some_and(|pass| matches!(pass.kind, PassKind::Rebuild(_)) && pass.stuck.is_some())
-    };
-    while !rebuilds(&world) {
-        world.proceed();
-        bound.spend(&world);
-    }
+    world.until(|world| world.is_stuck(|kind| matches!(kind, PassKind::Rebuild(_))));
     world.overwrite();
     world.verify();
     checks::parity::agrees(&world);

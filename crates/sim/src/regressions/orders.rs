@@ -17,9 +17,7 @@ fn order(name: &str) -> &'static RebuildOrder {
 /// RAID5 of three, with something everywhere.
 fn full(consistency: Consistency) -> World {
     let mut world = world(Level::Raid5, 3, consistency);
-    for lba in 0..world.engine().geometry().capacity() {
-        world.write_one(lba);
-    }
+    world.write_all();
     world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
     world
 }
@@ -30,15 +28,6 @@ impl World {
         let (spare, device) = self.noisy_spare();
         self.command(spare);
         device
-    }
-
-    /// Runs until something is so, within a limit.
-    fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
-        let mut bound = Bound::new("it comes to that", 100_000);
-        while !is_so(self) {
-            self.proceed();
-            bound.spend(self);
-        }
     }
 
     fn rebuilds(&self) -> bool {

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use raidcore::units::DeviceId;
 
 use super::read::read;
 use super::{DriveHealth, Expected};
+use crate::create::wall_clock;
 
 /// What a drive told, and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,12 +136,6 @@ impl Readings {
             }
         })
     }
-}
-
-/// The time in seconds since 1970.
-fn wall_clock() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 /// The table is consistent even after a panic.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::left::{self, LeftStripe};
+use crate::engine::left::LeftStripe;
 use crate::engine::order::{Course, Only, RebuildOrder};
 use crate::engine::pass::{Closing, Pass};
 use crate::engine::progress::Progress;
@@ -336,17 +336,21 @@ impl Engine {
             let gone = missing.or(bad);
             gone.has(role) && gone.len() > geo.redundancy()
         });
-        let lost = lost.flat_map(|(role, row, _)| geo.lbas(stripe, role, row, 1));
+        let lost: Vec<Lba> =
+            lost.flat_map(|(role, row, _)| geo.lbas(stripe, role, row, 1)).collect();
         let unreadable = geo.roles().into_iter().flat_map(rows);
         let unreadable =
             unreadable.filter(|&(role, _, bad)| bad.has(role)).map(|(role, row, _)| {
                 let (member, at) = self.layout.place(stripe, role);
                 (member, Pba(at.0 + u64::from(row)))
             });
-        let unreadable = left::ranges(unreadable, |(member, at), n| (member, Pba(at.0 + n)));
+        let unreadable: Vec<(MemberId, Pba)> = unreadable.collect();
+        let unreadable = unreadable.chunk_by(|a, b| (a.0, a.1.0 + 1) == (b.0, b.1.0));
         LeftStripe {
-            lost: left::ranges(lost, |at, count| Lba(at.0 + count)),
-            unreadable: unreadable.into_iter().map(|((member, at), n)| (member, at, n)).collect(),
+            lost: Lba::ranges(&lost),
+            unreadable: unreadable
+                .map(|range| (range[0].0, range[0].1, range.len() as u64))
+                .collect(),
             ..LeftStripe::new(stripe, geo)
         }
     }

@@ -3,7 +3,7 @@
 use super::Membership;
 use crate::engine::PassKind;
 use crate::engine::pass::Filled;
-use crate::meta::{FilledRanges, Filling, SlotRecord, SlotState, Spared, Successor};
+use crate::meta::{FilledRanges, Filling, SlotState, Spared, Successor};
 
 impl Membership {
     /// A pass has durably filled this. Returns whether that is to be recorded.
@@ -18,8 +18,7 @@ impl Membership {
         match (kind, &mut record.spared, &mut record.successor) {
             (PassKind::Rebuild(member), ..) => {
                 let of = Filling::Device(record.slots[member.index()].device);
-                let is_filled = |slot: &SlotRecord| slot.is_being_filled();
-                let mut others = record.slots.iter().filter(|slot| is_filled(slot));
+                let mut others = record.slots.iter().filter(|slot| slot.is_being_filled());
                 // There is room for one: of a device whose rebuild gave way there may be more to tell.
                 let is_kept = record.filled.is_some_and(|kept| {
                     kept.of != of

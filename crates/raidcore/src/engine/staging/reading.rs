@@ -82,8 +82,7 @@ impl Staging {
         lbas.extend(self.unreadable.iter().filter(unreadable).map(|&(lba, _)| lba));
         lbas.sort_unstable();
         lbas.dedup();
-        let ranges = lbas.chunk_by(|a, b| a.0 + 1 == b.0);
-        ranges.map(|range| (range[0], range.len() as u64)).collect()
+        Lba::ranges(&lbas)
     }
 }
 
