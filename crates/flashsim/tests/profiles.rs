@@ -95,6 +95,7 @@ fn what_is_impossible_is_told() {
             "[buffer]\nkib = 64\npower_safe = true\n[ftl]\nmapping_bytes = 2048",
             "ftl.die is \"static\", which tells single pages where to go, but the flash programs 2",
         ),
+        ("blocks = 2048", "blocks = 16", "with 32 blocks in a plane the same shares leave enough"),
         ("unit = \"block\"", "unit = { burst = 0 }", "gc.unit.burst is 0"),
         ("scope = \"chip\"", "scope = \"shelf\"", "unknown variant `shelf`"),
     ];
@@ -102,6 +103,29 @@ fn what_is_impossible_is_told() {
         let error = parse(|text| text.replace(from, to)).unwrap_err().to_string();
         assert!(error.contains(expected), "{to}: {error}");
     }
+}
+
+/// So few pages a block, of programs so large, and so little spare that all garbage could be where moving
+/// the rest takes as many programs as the block has: collecting would go on for ever.
+#[test]
+fn a_drive_that_could_not_win_anything_by_collecting_is_refused() {
+    let drive = |pages, spare| {
+        let mut profile = Profile::builtin("nvme-tlc").expect("a profile");
+        profile.geometry.pages = pages;
+        profile.ftl.spare = spare;
+        profile.check()
+    };
+    let error = drive(24, 0.07).expect_err("24 pages are too few").to_string();
+    assert!(error.contains("a block has 192 pages and a program 24"), "{error}");
+    drive(768, 0.07).and_then(|()| drive(24, 0.3)).expect("there is enough to win");
+}
+
+#[test]
+fn thresholds_that_few_blocks_make_the_same_are_told() {
+    let drive = |blocks| Profile::builtin("sata-mlc").expect("a profile").with_blocks(blocks);
+    assert_eq!(drive(1024).same_thresholds(), []);
+    let same = [("gc.hard", "gc.start", 1), ("gc.start", "gc.stop", 1)];
+    assert_eq!(drive(64).same_thresholds(), same);
 }
 
 #[test]

@@ -119,8 +119,8 @@ pub(crate) struct MergeArgs {
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  evenkeel lab ssd nvme-tlc --blocks 64
-  evenkeel lab ssd sata-mlc --blocks 64 --set gc.scope='\"device\"'
+  evenkeel lab ssd nvme-tlc --blocks 128
+  evenkeel lab ssd sata-mlc --blocks 128 --set gc.scope='\"device\"'
   evenkeel lab ssd ./mine.toml --workload 'synthetic = { read = 1, size = \"4K\" }'
   evenkeel lab ssd femu-ioda --workload 'trace = { file = \"week.csv.gz\" }'")]
 pub(crate) struct SsdArgs {

@@ -258,8 +258,8 @@ impl Ftl {
     }
 
     /// Whether `plane` has a victim, or could choose one with at least `gain` invalid pages. A
-    /// plane with less than a block of garbage is not collected: that would only move data around
-    /// for ever.
+    /// plane with less than a block of garbage is not collected, nor a block (by the greedy policy)
+    /// whose valid pages take as many programs as it has: that would only move data around for ever.
     pub(crate) fn can_collect(&mut self, plane: u32, gain: u32) -> bool {
         if self.planes[plane as usize].victim.is_some() {
             return true;
@@ -267,7 +267,7 @@ impl Ftl {
         if self.garbage(plane) < self.geometry.data_pages {
             return false;
         }
-        let gain = if self.greedy { gain.max(1) } else { gain };
+        let gain = if self.greedy { gain.max(self.geometry.pages_per_program) } else { gain };
         let most = self.geometry.data_pages.saturating_sub(gain);
         self.victims
             .choose(&self.blocks, plane)

@@ -1,5 +1,6 @@
 use thiserror::Error;
 
+use super::thresholds::thresholds;
 use super::{DieChoice, PlaneChoice, Profile, Unit, Victim};
 
 /// Pages are numbered in 31 bits; the last bit marks pages in the write buffer.
@@ -74,8 +75,9 @@ pub enum ProfileError {
     /// Garbage collection would have to keep more blocks free than there can be.
     #[error(
         "{key} keeps {free} blocks of a plane free, but only {spare} are spare: when the drive is \
-         full, no garbage is left to collect before that (it must be at most {})",
-        spare.saturating_sub(3)
+         full, no garbage is left to collect before that (it must be at most {}){}",
+        spare.saturating_sub(3),
+        larger(*enough)
     )]
     NoRoomToCollect {
         /// The key.
@@ -84,6 +86,20 @@ pub enum ProfileError {
         free: u32,
         /// Blocks that are spare.
         spare: u32,
+        /// Blocks of a plane with which the same shares leave room, if there is such a number.
+        enough: Option<u32>,
+    },
+    /// Collecting a block of a full drive could win nothing.
+    #[error(
+        "a block has {block} pages and a program {program}: when the drive is full, no block may \
+         have so much garbage that moving the rest saves a program. More pages in a block, or a \
+         larger ftl.spare, is possible"
+    )]
+    NoGain {
+        /// Pages of data in a block.
+        block: u32,
+        /// Pages of a program.
+        program: u32,
     },
     /// Thresholds contradict each other.
     #[error("{higher} must not be below {lower}")]
@@ -128,13 +144,19 @@ impl ProfileError {
             Self::NotAMultiple { what, .. } => Some(what),
             Self::Order { higher, .. } => Some(higher),
             Self::TooLarge { .. } => Some("geometry"),
-            Self::NeedsBuffer { .. } => Some("nand.program_pages"),
+            Self::NeedsBuffer { .. } | Self::NoGain { .. } => Some("nand.program_pages"),
             Self::File { .. }
             | Self::Syntax { .. }
             | Self::InText { .. }
             | Self::UnknownName { .. } => None,
         }
     }
+}
+
+fn larger(blocks: Option<u32>) -> String {
+    blocks.map_or_else(String::new, |blocks| {
+        format!("; with {blocks} blocks in a plane the same shares leave enough")
+    })
 }
 
 fn names() -> String {
@@ -249,33 +271,7 @@ fn multiples(p: &Profile) -> Result<(), ProfileError> {
     Ok(())
 }
 
-fn thresholds(p: &Profile) -> Result<(), ProfileError> {
-    let gc = &p.gc;
-    let stop = gc.stop.unwrap_or(gc.start);
-    let mut all = vec![("gc.hard", gc.hard), ("gc.start", gc.start), ("gc.stop", stop)];
-    if let Some(b) = gc.background {
-        all.push(("gc.background.start", b.start));
-        all.push(("gc.background.stop", b.stop.unwrap_or(b.start)));
-        range("gc.background.gain", b.gain, 0.0, 1.0, "from 0 to 1")?;
-    }
-    let spare = p.spare_blocks();
-    for (key, share) in &all {
-        range(key, *share, 0.0, 1.0, "from 0 to 1")?;
-        let free = p.share(*share);
-        if free + 3 > spare {
-            return Err(ProfileError::NoRoomToCollect { key, free, spare });
-        }
-    }
-    for pair in all.windows(2) {
-        let ((lower, low), (higher, high)) = (pair[0], pair[1]);
-        if high < low && higher != "gc.background.start" {
-            return Err(ProfileError::Order { higher, lower });
-        }
-    }
-    Ok(())
-}
-
-fn range(
+pub(super) fn range(
     key: &'static str,
     value: f64,
     least: f64,

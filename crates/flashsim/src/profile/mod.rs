@@ -7,6 +7,7 @@ mod builtin;
 mod error;
 mod lines;
 mod sizes;
+mod thresholds;
 
 use std::path::Path;
 
@@ -413,7 +414,9 @@ impl Profile {
         loop {
             let drive = self.clone().with_blocks(least);
             match drive.check() {
-                Err(ProfileError::NoRoomToCollect { .. }) => least += 1,
+                Err(ProfileError::NoRoomToCollect { .. } | ProfileError::NoGain { .. }) => {
+                    least += 1
+                }
                 checked => return checked.map(|()| drive),
             }
         }
@@ -470,9 +473,14 @@ impl Profile {
 
     /// How many of a plane's blocks `share` is, rounded down.
     pub(crate) fn share(&self, share: f64) -> u32 {
-        // The tolerance is for shares like 0.29, which have no exact binary form.
-        (share * f64::from(self.geometry.blocks) + 1e-9) as u32
+        part(share, self.geometry.blocks)
     }
+}
+
+/// How many of so many blocks a share is, rounded down.
+fn part(share: f64, blocks: u32) -> u32 {
+    // The tolerance is for shares like 0.29, which have no exact binary form.
+    (share * f64::from(blocks) + 1e-9) as u32
 }
 
 fn one() -> u32 {
