@@ -18,8 +18,11 @@ use crate::shard::{ShardError, run_shard};
 /// The accepted difference from the wanted share, relative to it.
 const TOLERANCE: f64 = 0.05;
 
+/// The same if no load was better: where the array is overloaded just above, or the share jumps.
+const TOLERANCE_AT_LAST: f64 = 0.15;
+
 /// Loads that are tried for one share; more would not help.
-const LOADS_MAX: usize = 8;
+const LOADS_MAX: usize = 10;
 
 /// The largest factor between the loads of two successive runs.
 const STRIDE_MAX: f64 = 20.0;
@@ -128,19 +131,39 @@ impl Search<'_> {
         let wanted = swept.and_then(|(_, value)| value.as_float()).expect("it is calibrated");
         let mut load = self.calibration.load(&base.point).expect("it was looked at when read");
         let (mut found, mut overloaded) = (0.0, false);
+        // The greatest load that was too little, and the least that was too much.
+        let (mut little, mut much) = (0.0, f64::INFINITY);
+        let mut nearest: Option<(f64, f64)> = None;
         for _ in 0..LOADS_MAX {
             (found, overloaded) = self.measure(&base.point, load)?;
             if found == 0.0 {
                 return Err(CalibrateError::Idle { key: key.clone(), load });
             }
-            if (found / wanted - 1.0).abs() <= TOLERANCE && !overloaded {
+            let off = (found / wanted - 1.0).abs();
+            if off <= TOLERANCE && !overloaded {
                 return Ok(load);
+            }
+            if !overloaded && nearest.is_none_or(|(least, _)| off < least) {
+                nearest = Some((off, load));
+            }
+            if overloaded || found > wanted {
+                much = load.min(much);
+            } else {
+                little = load.max(little);
             }
             let factor = (wanted / found).clamp(1.0 / STRIDE_MAX, STRIDE_MAX);
             // An overloaded drive collects less than it would have to.
             load *= if overloaded { factor.min(0.5) } else { factor };
+            if load <= little || load >= much {
+                load = (little * much).sqrt();
+            }
         }
-        Err(CalibrateError::NotFound { wanted, key: key.clone(), load, found, overloaded })
+        match nearest {
+            Some((off, load)) if off <= TOLERANCE_AT_LAST => Ok(load),
+            Some(_) | None => {
+                Err(CalibrateError::NotFound { wanted, key: key.clone(), load, found, overloaded })
+            }
+        }
     }
 
     /// The share of the time in which drives collect under a load, and whether that overloads the
