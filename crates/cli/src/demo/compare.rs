@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use ublkd::control::ArrayReport;
 
-use super::load::{Contents, Pace, Span, random_seed};
+use super::load::{Contents, Pace, Span};
 use super::spread::{json as quantiles, row, spread, table};
 use super::world::World;
 use crate::args::DemoArgs;
@@ -29,6 +29,9 @@ const REQUEST_BLOCKS_MAX: u64 = 8;
 /// Connections. Each has one request at a time, so this many can be late at once.
 const WORKERS: u64 = 32;
 
+/// What requests follow from: each comparison has the same.
+const SEED: u64 = 1;
+
 /// The result of a policy.
 struct Outcome {
     policy: Scheme,
@@ -47,10 +50,9 @@ pub(super) fn compare(args: &DemoArgs, output: Output, say: &dyn Fn(&str)) -> Re
         count: seconds * RATE,
         blocks_max: REQUEST_BLOCKS_MAX,
     };
-    let seed = random_seed()?;
     let mut outcomes = Vec::new();
     for &policy in &args.policy {
-        outcomes.push(measure(args, policy, seed, pace, say)?);
+        outcomes.push(measure(args, policy, pace, say)?);
     }
     let value = outcomes.iter().map(Outcome::json).collect::<Result<Value>>()?;
     let text = text(&outcomes, pace)?;
@@ -59,16 +61,10 @@ pub(super) fn compare(args: &DemoArgs, output: Output, say: &dyn Fn(&str)) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(
-    args: &DemoArgs,
-    policy: Scheme,
-    seed: u64,
-    pace: Pace,
-    say: &dyn Fn(&str),
-) -> Result<Outcome> {
+fn measure(args: &DemoArgs, policy: Scheme, pace: Pace, say: &dyn Fn(&str)) -> Result<Outcome> {
     let world = World::create(args, policy, say)?;
     let nbd = world.nbd();
-    let mut contents = Contents::new(nbd.bytes()?, seed, WORKERS);
+    let mut contents = Contents::new(nbd.bytes()?, SEED, WORKERS);
     say("Writing everything over NBD ...");
     contents.write_all(&nbd)?;
     say(&format!("Reading and writing, with the policy {} ...", policy.name));

@@ -1,4 +1,5 @@
-//! `evenkeel demo`: an array on modelled SSDs, through its whole life, every byte checked.
+//! `evenkeel demo`: the slowest requests with and without garbage collection, in virtual time; then an
+//! array on modelled SSDs, through its whole life, every byte checked.
 
 mod address;
 mod compare;
@@ -7,6 +8,7 @@ mod load;
 mod nbd;
 mod spread;
 mod summary;
+mod tails;
 mod target;
 mod world;
 
@@ -15,8 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use ublkd::control::{ArrayReport, Health, Request};
+use ublkd::paths::shown;
 
 use crate::args::DemoArgs;
 use crate::output::Output;
@@ -24,6 +27,7 @@ use crate::progress;
 use address::Address;
 use load::{Contents, Figures, monotonic_nanos, random_seed};
 use summary::Summary;
+use tails::Tails;
 use world::{Kept, World};
 
 /// The member that fails.
@@ -54,11 +58,18 @@ fn show(args: &DemoArgs, output: Output) -> Result<ExitCode> {
     let &[policy] = &args.policy[..] else {
         return compare::compare(args, output, &say);
     };
+    if let Some(dir) = &args.dir {
+        // Told before anything takes time.
+        std::fs::read_dir(dir).with_context(|| shown(dir).to_string())?;
+    }
+    let tails = Tails::play()?;
+    say(&format!("{}\n", tails.text()?));
     let mut world = World::create(args, policy, &say)?;
     let load = Duration::from_secs(args.seconds.unwrap_or(SECONDS));
     let mut demo = Demo::new(&world, load, output)?;
     demo.live(&mut world, &say)?;
     let (mut json, mut text) = (demo.summary.json()?, demo.summary.text()?);
+    json["tails"] = tails.json();
     if args.keep {
         let kept = world.keep();
         json["kept"] = kept.as_ref().map(Kept::json).into();

@@ -448,8 +448,11 @@ fn the_demonstration_succeeds_and_leaves_nothing() {
     std::fs::create_dir(&dir).expect("a directory");
     let ended = world.run("demo --dir demo --size 24M --seconds 1 --json");
     assert_eq!(ended.code, 0, "{ended:?}");
-    let phases = ended.json()["phases"].clone();
-    let phases = phases.as_array().expect("phases");
+    let told = ended.json();
+    let tail = |of: usize| told["tails"][of]["quantiles_ns"]["p99.9"].as_u64().expect("a latency");
+    let (ideal, plain, evenkeel) = (tail(0), tail(1), tail(2));
+    assert!(plain > 50 * evenkeel && evenkeel < 2 * ideal, "{}", told["tails"]);
+    let phases = told["phases"].as_array().expect("phases");
     assert!(phases.iter().any(|phase| phase["name"] == "degraded"), "{phases:?}");
     assert!(phases.iter().all(|phase| phase["read_ns"]["count"].as_u64() > Some(0)));
     assert_eq!(std::fs::read_dir(&dir).expect("it is there").count(), 0);
