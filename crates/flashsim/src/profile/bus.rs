@@ -12,6 +12,7 @@ pub struct Bus {
     #[serde(default)]
     pub oob_bytes: u32,
     /// Commands and addresses. Without them, only data needs the channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
 }
 

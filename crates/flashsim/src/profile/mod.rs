@@ -75,7 +75,7 @@ pub struct Nand {
     /// Erasing a block, or one block in each plane that is programmed together.
     pub erase_us: f64,
     /// Whether one command reads rows of the same number in several planes, if they wait for it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub multi_plane_reads: bool,
     /// Planes that are programmed, and erased, together: the FTL sees them as one plane.
     #[serde(default = "one")]

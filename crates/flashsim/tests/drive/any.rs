@@ -2,7 +2,7 @@
 
 use flashsim::Profile;
 use flashsim::profile::{
-    Background, Commands, DieChoice, PlaneChoice, Preempt, ReadRetry, Scope, Suspend, Unit, Victim,
+    Background, DieChoice, PlaneChoice, Preempt, ReadRetry, Scope, Suspend, Unit, Victim,
     WearLeveling, WriteBuffer,
 };
 use proptest::prelude::*;
@@ -46,8 +46,6 @@ pub(crate) fn any_profile() -> impl Strategy<Value = Profile> {
         proptest::bool::ANY,
         proptest::bool::ANY,
         1u32..3,
-        proptest::option::of(0u32..3),
-        proptest::bool::ANY,
     );
     (ftl, gc, extras).prop_map(|(ftl, gc, extras)| {
         let mut profile = small();
@@ -75,11 +73,6 @@ pub(crate) fn any_profile() -> impl Strategy<Value = Profile> {
         if extras.3 {
             profile.read_retry = Some(ReadRetry { probability: 0.1, limit: 3 });
         }
-        profile.bus.as_mut().unwrap().commands = extras.5.map(|us| {
-            let time = f64::from(us) / 2.0;
-            Commands { read_us: time, plane_us: time, program_us: time, erase_us: time }
-        });
-        profile.nand.multi_plane_reads = extras.6;
         profile
     })
 }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use det::Instant;
-use flashsim::profile::Commands;
+use flashsim::profile::{Commands, DieChoice, Suspend};
 use flashsim::{Op, Precondition, Profile, Ssd};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
-use crate::{command, drain, small};
+use crate::any::any_profile;
+use crate::{command, drain, exercise, small};
 
-const COMMANDS: Commands =
-    Commands { read_us: 1.0, plane_us: 0.5, program_us: 2.0, erase_us: 3.0 };
+const COMMANDS: Commands = Commands { read_us: 1.0, plane_us: 0.5, program_us: 2.0, erase_us: 3.0 };
 
 /// Reading a row takes 25 us, and its page crosses the channel in 105.6 us.
 fn drive(commands: Option<Commands>, channels: u32, chips: u32) -> Profile {
@@ -102,4 +104,54 @@ fn an_erase_takes_its_command_too() {
     let ((without, erases), (with, same)) = (collected(None), collected(Some(COMMANDS)));
     assert!(erases > 0 && erases == same);
     assert_eq!(with, without + erases * Duration::from_micros(3));
+}
+
+#[test]
+fn a_die_that_has_suspended_something_waits_for_its_channel_too() {
+    let mut profile = drive(Some(COMMANDS), 1, 3);
+    profile.suspend = Some(Suspend { erase: true, program: true, latency_us: 50.0, limit: 1 });
+    let mut ssd = Ssd::new(&profile, Precondition::Filled, 1).unwrap();
+    let mut submit = |us, op, page| {
+        let at = Instant((us * 1000.0) as u64);
+        ssd.submit(at, command(u64::from(page), op, page, 1)).unwrap();
+    };
+    submit(0.0, Op::Write, 0);
+    // While the first die programs, from 107.6 us until 307.6 us, the others read.
+    submit(107.6, Op::Read, 1);
+    submit(107.6, Op::Read, 2);
+    submit(150.0, Op::Read, 3);
+    let ends: Vec<_> = drain(&mut ssd).iter().map(|ended| (ended.tag, ended.at.0)).collect();
+    let others = 107_600 + 1_000 + 25_000 + 2 * 105_600;
+    let read = others + 1_000 + 25_000 + 105_600;
+    let write = read + 307_600 - 150_000;
+    assert_eq!(ends, [(1, others - 105_600), (2, others), (3, read), (0, write)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]
+
+    /// Every command ends exactly once, in order of time, and the same way again.
+    #[test]
+    fn every_command_ends(mut profile in any_profile(), us in 0u32..3, seed in 0u64..1000) {
+        let time = f64::from(us) / 2.0;
+        profile.bus.as_mut().unwrap().commands =
+            Some(Commands { read_us: time, plane_us: time, program_us: time, erase_us: time });
+        profile.nand.multi_plane_reads = true;
+        // Some drives of that kind stop for ever, with and without commands.
+        if profile.ftl.die == DieChoice::MostFree {
+            profile.ftl.die = DieChoice::ShortestQueue;
+        }
+        let run = || {
+            let mut ssd = Ssd::new(&profile, Precondition::Aged(1.5), seed).unwrap();
+            let ended = exercise(&mut ssd, seed, 600);
+            ssd.check();
+            (ended, ssd.stats())
+        };
+        let (ended, stats) = run();
+        let mut tags: Vec<u64> = ended.iter().map(|ended| ended.tag).collect();
+        tags.sort_unstable();
+        prop_assert_eq!(tags, (0..600).collect::<Vec<_>>());
+        prop_assert!(ended.is_sorted_by_key(|ended| ended.at));
+        prop_assert_eq!((ended, stats), run());
+    }
 }
