@@ -1,7 +1,7 @@
 //! How long everything takes, in nanoseconds.
 
 use crate::geometry::Geometry;
-use crate::profile::{CopyPath, Profile};
+use crate::profile::{Commands, CopyPath, Profile};
 
 const SECTOR_BYTES: f64 = 512.0;
 
@@ -14,9 +14,17 @@ pub(crate) struct Timing {
     pub(crate) page_transfer: u64,
     /// Programming the summary page of a block that has been filled, with its transfer.
     pub(crate) summary: u64,
+    /// Bringing a command to a die: of a read, for each further plane of it, of a program, of an
+    /// erase.
+    pub(crate) read_command: u64,
+    pub(crate) plane_command: u64,
+    pub(crate) program_command: u64,
+    pub(crate) erase_command: u64,
+    /// Whether a die waits for its channel before it begins something.
+    pub(crate) commands: bool,
     /// Over the channel, or within the plane.
     pub(crate) copy: CopyPath,
-    /// Whether a channel has several dies, which then wait for each other.
+    /// Whether a channel has several dies, which then wait for each other, or brings commands.
     pub(crate) shared_channel: bool,
     /// A page over the host interface.
     link_page: f64,
@@ -29,6 +37,8 @@ impl Timing {
     pub(crate) fn new(profile: &Profile, g: &Geometry) -> Self {
         let per_byte = profile.bus.map_or(0.0, |bus| 1000.0 / bus.mb_per_s);
         let oob = profile.bus.map_or(0, |bus| bus.oob_bytes);
+        let commands = profile.bus.and_then(|bus| bus.commands);
+        let command = |time: fn(Commands) -> f64| commands.map_or(0, |times| nanos(time(times)));
         let transfer =
             |bytes: f64| (bytes * (1.0 + f64::from(oob) / SECTOR_BYTES) * per_byte).round() as u64;
         let program = nanos(profile.nand.program_us);
@@ -39,8 +49,13 @@ impl Timing {
             erase: nanos(profile.nand.erase_us),
             page_transfer: transfer(f64::from(g.page_bytes)),
             summary,
+            read_command: command(|times| times.read_us),
+            plane_command: command(|times| times.plane_us),
+            program_command: command(|times| times.program_us),
+            erase_command: command(|times| times.erase_us),
+            commands: commands.is_some(),
             copy: profile.gc.copy,
-            shared_channel: g.dies > g.channels && profile.bus.is_some(),
+            shared_channel: g.dies > g.channels && profile.bus.is_some() || commands.is_some(),
             link_page: profile
                 .link
                 .map_or(0.0, |link| f64::from(g.page_bytes) * 1000.0 / link.mb_per_s),

@@ -79,6 +79,11 @@ fn what_is_impossible_is_told() {
         ("spare = 0.15", "spare = 1.5", "ftl.spare is 1.5"),
         ("read_us = 25", "read_us = -1", "nand.read_us is -1"),
         ("mb_per_s = 40", "mb_per_s = 0.5", "bus.mb_per_s is 0.5, but must be from 1"),
+        (
+            "[ftl]",
+            "[bus.commands]\nread_us = 1\nprogram_us = 1\nerase_us = -2\n[ftl]",
+            "bus.commands.erase_us is -2",
+        ),
         ("[gc]", "[buffer]\nkib = 5000000\npower_safe = true\n[gc]", "buffer.kib is 5000000"),
         ("read_us = 25", "read_us = nan", "nand.read_us is NaN"),
         ("start = 0.05", "start = 0.05\nhard = 0.06", "gc.start must not be below gc.hard"),

@@ -1,7 +1,7 @@
 use thiserror::Error;
 
 use super::thresholds::thresholds;
-use super::{DieChoice, PlaneChoice, Profile, Unit, Victim};
+use super::{Commands, DieChoice, PlaneChoice, Profile, Unit, Victim};
 
 /// Pages are numbered in 31 bits; the last bit marks pages in the write buffer.
 const PAGES_MAX: u64 = 1 << 31;
@@ -225,6 +225,7 @@ fn times(p: &Profile) -> Result<(), ProfileError> {
     if let Some(bus) = p.bus {
         range("bus.mb_per_s", bus.mb_per_s, 1.0, 1e9, "from 1 to 1000000000")?;
         range("bus.oob_bytes", bus.oob_bytes.into(), 0.0, 512.0, "from 0 to 512")?;
+        limits.extend(bus.commands.iter().flat_map(Commands::times));
     }
     for (key, value) in limits {
         range(key, value, 0.0, 1e9, "from 0 to 1000000000")?;

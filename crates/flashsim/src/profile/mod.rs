@@ -4,6 +4,7 @@
 //! them. Shares of space are fractions of the blocks of a plane. An unknown key is an error.
 
 mod builtin;
+mod bus;
 mod error;
 mod lines;
 mod sizes;
@@ -14,6 +15,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use builtin::{BUILTIN, Builtin};
+pub use bus::{Bus, Commands};
 pub use error::ProfileError;
 pub use lines::line_of;
 
@@ -73,23 +75,15 @@ pub struct Nand {
     pub program_us: f64,
     /// Erasing a block, or one block in each plane that is programmed together.
     pub erase_us: f64,
+    /// Whether one command reads rows of the same number in several planes, if they wait for it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub multi_plane_reads: bool,
     /// Planes that are programmed, and erased, together: the FTL sees them as one plane.
     #[serde(default = "one")]
     pub program_planes: u32,
     /// Flash pages of a plane that are programmed at once: 3 for one-shot TLC.
     #[serde(default = "one")]
     pub program_pages: u32,
-}
-
-/// The channel between the controller and its chips.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bus {
-    /// Its rate.
-    pub mb_per_s: f64,
-    /// Bytes that cross it with every 512 bytes of user data, for error correction.
-    #[serde(default)]
-    pub oob_bytes: u32,
 }
 
 /// The interface to the host.

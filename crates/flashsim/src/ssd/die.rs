@@ -17,8 +17,8 @@ pub(crate) struct Job {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobKind {
-    /// A row of this plane.
-    Read { plane: u32 },
+    /// A row of this plane, with its number in its block.
+    Read { plane: u32, row: u32 },
     /// This logical page.
     Program { lpn: u32 },
     /// The pages in the slots of the write buffer from this one on.
@@ -32,6 +32,16 @@ impl Job {
 
     pub(crate) fn is_read(&self) -> bool {
         matches!(self.kind, JobKind::Read { .. })
+    }
+
+    /// The read of another plane that the same command began, if there is one.
+    pub(crate) fn next_plane(&self) -> Option<u32> {
+        (self.next != NONE).then_some(self.next)
+    }
+
+    /// Makes one command of this read and `next`.
+    pub(crate) fn join(&mut self, next: u32) {
+        self.next = next;
     }
 }
 

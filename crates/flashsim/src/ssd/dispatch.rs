@@ -23,14 +23,16 @@ impl Ssd {
         if die.running.is_some() {
             return;
         }
+        let blocked = self.waits_for_channel(id);
         if die.suspended.is_some() {
-            match self.pick(id, Eligible::Reads) {
-                Some(job) => self.start(id, job, None),
+            match self.find(id, Eligible::Reads) {
+                Some(_) if blocked => {}
+                Some(job) => self.start(id, job, Eligible::Reads, None),
                 None => self.resume(id),
             }
             return;
         }
-        if self.collect_next(id) {
+        if blocked || self.collect_next(id) {
             return;
         }
         let eligible = match (self.gc_blocks(id), self.suspend) {
@@ -48,8 +50,8 @@ impl Ssd {
         if self.dies[id as usize].waiting == 0 {
             return false;
         }
-        let Some(job) = self.pick(id, eligible) else { return false };
-        let plane = match self.jobs[job].kind {
+        let Some(job) = self.find(id, eligible) else { return false };
+        let plane = match self.jobs[job.1].kind {
             JobKind::Read { .. } => None,
             JobKind::Program { lpn } => self.ftl.choose_plane(id, lpn),
             JobKind::Destage { slot } => {
@@ -57,12 +59,13 @@ impl Ssd {
                 self.ftl.choose_plane(id, lpn)
             }
         };
-        self.start(id, job, plane);
+        self.start(id, job, eligible, plane);
         true
     }
 
-    /// Takes a job off the queue: the oldest that may begin, or a read that overtakes it.
-    fn pick(&mut self, id: u32, eligible: Eligible) -> Option<u32> {
+    /// The place in the queue of what begins next: the oldest job that may begin, or a read that
+    /// overtakes it.
+    fn find(&self, id: u32, eligible: Eligible) -> Option<(u32, u32)> {
         let die = &self.dies[id as usize];
         let mut found = None;
         let mut at = die.first_waiting();
@@ -79,17 +82,12 @@ impl Ssd {
             }
             at = Die::after(&self.jobs, at);
         }
-        let found = found?;
-        let die = &mut self.dies[id as usize];
-        let first = found.0 == NONE;
-        die.overtaken = if self.jobs[found.1].is_read() && !first { die.overtaken + 1 } else { 0 };
-        die.unqueue(&mut self.jobs, found);
-        Some(found.1)
+        found
     }
 
     fn may_begin(&self, id: u32, job: u32, eligible: Eligible) -> bool {
         let job = &self.jobs[job];
-        if let JobKind::Read { plane } = job.kind {
+        if let JobKind::Read { plane, .. } = job.kind {
             return eligible != Eligible::Beside(plane);
         }
         let lpn = match job.kind {
@@ -104,7 +102,27 @@ impl Ssd {
         }
     }
 
-    fn start(&mut self, id: u32, job: u32, plane: Option<u32>) {
+    fn start(&mut self, id: u32, at: (u32, u32), eligible: Eligible, plane: Option<u32>) {
+        let (before, job) = at;
+        let die = &mut self.dies[id as usize];
+        let overtakes = self.jobs[job].is_read() && before != NONE;
+        die.overtaken = if overtakes { die.overtaken + 1 } else { 0 };
+        self.unqueue(id, at);
+        match plane {
+            None => {
+                if self.multi_plane_reads {
+                    self.join_planes(id, job, eligible);
+                }
+                self.start_read(id, job);
+            }
+            Some(plane) => self.start_program(id, job, plane),
+        }
+    }
+
+    /// Takes a job off the queue: it begins.
+    fn unqueue(&mut self, id: u32, at: (u32, u32)) {
+        self.dies[id as usize].unqueue(&mut self.jobs, at);
+        let job = at.1;
         let waited = self.now - self.jobs[job].queued;
         if self.jobs[job].is_read() {
             self.stats.read_queue.add(waited);
@@ -115,13 +133,59 @@ impl Ssd {
         if command != NONE && self.gc_since(id, self.jobs[job].queued) {
             self.commands[command].delayed_by_gc = true;
         }
-        match plane {
-            None => self.start_read(id, job),
-            Some(plane) => self.start_program(id, job, plane),
+    }
+
+    /// Reads the row that `job` does in other planes too, of each the oldest job that waits for it.
+    fn join_planes(&mut self, id: u32, job: u32, eligible: Eligible) {
+        let (mut last, mut at) = (job, self.dies[id as usize].first_waiting());
+        while at.1 != NONE {
+            if !self.joins(job, at.1) || !self.may_begin(id, at.1, eligible) {
+                at = Die::after(&self.jobs, at);
+                continue;
+            }
+            let next = Die::after(&self.jobs, at).1;
+            self.unqueue(id, at);
+            self.jobs[last].join(at.1);
+            (last, at.1) = (at.1, next);
         }
     }
 
+    /// Whether `other` reads the same row as `first`, in a plane that none of the jobs that have
+    /// joined it reads.
+    fn joins(&self, first: u32, other: u32) -> bool {
+        let JobKind::Read { plane, row } = self.jobs[other].kind else { return false };
+        let mut joined = Some(first);
+        while let Some(job) = joined {
+            let JobKind::Read { plane: taken, row: same } = self.jobs[job].kind else {
+                return false;
+            };
+            if taken == plane || same != row {
+                return false;
+            }
+            joined = self.jobs[job].next_plane();
+        }
+        true
+    }
+
     fn start_read(&mut self, id: u32, job: u32) {
+        let (mut reads, mut command) = (0, self.timing.read_command);
+        let mut plane = Some(job);
+        while let Some(at) = plane {
+            reads = reads.max(self.array_reads());
+            plane = self.jobs[at].next_plane();
+            command += plane.map_or(0, |_| self.timing.plane_command);
+        }
+        let read = self.command(id, command) + reads * self.timing.read;
+        if self.timing.shared_channel || self.jobs[job].next_plane().is_some() {
+            self.run(id, Work::HostRead { job }, read, u64::MAX);
+        } else {
+            let ends = read + u64::from(self.jobs[job].pages) * self.timing.page_transfer;
+            self.run(id, Work::Host { job }, ends, u64::MAX);
+        }
+    }
+
+    /// How often a row has to be read until it can be.
+    fn array_reads(&mut self) -> u64 {
         let mut reads = 1;
         if let Some(retry) = self.read_retry {
             let unlikely = (retry.probability * (1u64 << 53) as f64) as u64;
@@ -130,13 +194,7 @@ impl Ssd {
             }
         }
         self.stats.array_reads += reads;
-        let read = self.now + reads * self.timing.read;
-        if self.timing.shared_channel {
-            self.run(id, Work::HostRead { job }, read, u64::MAX);
-        } else {
-            let ends = read + u64::from(self.jobs[job].pages) * self.timing.page_transfer;
-            self.run(id, Work::Host { job }, ends, u64::MAX);
-        }
+        reads
     }
 
     fn start_program(&mut self, id: u32, job: u32, plane: u32) {
@@ -150,7 +208,7 @@ impl Ssd {
         };
         self.note_free(plane);
         let transfer = u64::from(self.jobs[job].pages) * self.timing.page_transfer;
-        let array_from = self.use_channel(id, transfer);
+        let array_from = self.command_with_data(id, self.timing.program_command, transfer);
         let ends = array_from + self.timing.program + u64::from(filled) * self.timing.summary;
         self.run(id, Work::Host { job }, ends, array_from);
     }
@@ -175,15 +233,6 @@ impl Ssd {
         filled
     }
 
-    /// Uses the die's channel for `length`, after all earlier uses.
-    pub(super) fn use_channel(&mut self, id: u32, length: u64) -> u64 {
-        if !self.timing.shared_channel {
-            return self.now + length;
-        }
-        let channel = self.geometry().channel_of(id);
-        self.channels[channel as usize].take(self.now, length)
-    }
-
     /// The die does `work` until `ends`.
     pub(super) fn run(&mut self, id: u32, work: Work, ends: u64, array_from: u64) {
         let die = &mut self.dies[id as usize];
@@ -191,6 +240,7 @@ impl Ssd {
         die.begun = die.begun.wrapping_add(1);
         die.running = Some(Running { work, ends, array_from, suspends: 0 });
         self.events.at(ends, Event::Die { die: id, begun: die.begun });
+        self.await_channel(id);
     }
 
     /// A die has ended an operation, or a part of it.
@@ -201,13 +251,16 @@ impl Ssd {
         }
         let running = die.running.take().expect("a die that is done did something");
         match running.work {
-            Work::HostRead { job } => {
-                let transfer = u64::from(self.jobs[job].pages) * self.timing.page_transfer;
-                let ends = self.use_channel(id, transfer);
-                self.run(id, Work::Host { job }, ends, u64::MAX);
+            Work::HostRead { .. } | Work::MoveRead { .. } if self.waits_for_channel(id) => {
+                self.wait_for_channel(id, running);
             }
-            Work::Host { job } => self.job_done(job),
-            Work::MoveRead { pages, filled } => self.program_moved(id, pages, filled),
+            Work::HostRead { .. } | Work::MoveRead { .. } => self.after_read(id, running.work),
+            Work::Host { job } => {
+                if let Some(next) = self.jobs[job].next_plane() {
+                    self.transfer(id, next);
+                }
+                self.job_done(job);
+            }
             Work::Move => self.page_moved(id),
             Work::Erase => self.block_erased(id),
             Work::Suspending => {}
@@ -215,11 +268,27 @@ impl Ssd {
         self.kick(id);
     }
 
-    pub(super) fn program_moved(&mut self, id: u32, pages: u32, filled: bool) {
+    /// What was read leaves the die.
+    pub(super) fn after_read(&mut self, id: u32, work: Work) {
+        match work {
+            Work::HostRead { job } => self.transfer(id, job),
+            Work::MoveRead { pages, filled } => self.program_moved(id, pages, filled),
+            Work::Host { .. } | Work::Move | Work::Erase | Work::Suspending => {}
+        }
+    }
+
+    fn transfer(&mut self, id: u32, job: u32) {
+        let length = u64::from(self.jobs[job].pages) * self.timing.page_transfer;
+        let ends = self.use_channel(id, length);
+        self.run(id, Work::Host { job }, ends, u64::MAX);
+    }
+
+    fn program_moved(&mut self, id: u32, pages: u32, filled: bool) {
         let array_from = match self.timing.copy {
             CopyPath::CopyBack => self.now,
             CopyPath::Controller => {
-                self.use_channel(id, 2 * u64::from(pages) * self.timing.page_transfer)
+                let data = 2 * u64::from(pages) * self.timing.page_transfer;
+                self.use_channel(id, data + self.timing.program_command)
             }
         };
         let ends = array_from + self.timing.program + u64::from(filled) * self.timing.summary;

@@ -15,6 +15,8 @@ pub(crate) enum Event {
     Arrived { command: u32 },
     /// The answer to a command has reached the host.
     Answered { command: u32 },
+    /// A use of a channel that brings commands has ended.
+    Channel { channel: u32 },
 }
 
 #[derive(Clone, Debug, Default)]

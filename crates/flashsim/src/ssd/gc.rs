@@ -198,17 +198,22 @@ impl Ssd {
         self.note_free(plane);
         match step {
             Step::Erase => {
-                self.run(id, Work::Erase, self.now + self.timing.erase, self.now);
+                let begins = self.command(id, self.timing.erase_command);
+                self.run(id, Work::Erase, begins + self.timing.erase, begins);
             }
             Step::Moved { pages, rows, filled } => {
-                let read = self.now + u64::from(rows) * self.timing.read;
+                let rows = u64::from(rows);
+                let reads = rows * self.timing.read_command;
                 match self.timing.copy {
                     CopyPath::CopyBack => {
+                        let begins = self.command(id, reads + self.timing.program_command);
+                        let read = begins + rows * self.timing.read;
                         let summary = u64::from(filled) * self.timing.summary;
                         let ends = read + self.timing.program + summary;
                         self.run(id, Work::Move, ends, read);
                     }
                     CopyPath::Controller => {
+                        let read = self.command(id, reads) + rows * self.timing.read;
                         self.run(id, Work::MoveRead { pages, filled }, read, u64::MAX);
                     }
                 }

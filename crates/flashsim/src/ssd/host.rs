@@ -70,9 +70,10 @@ impl Ssd {
 
     fn queue_read(&mut self, row: u32, id: u32, pages: u32) {
         let g = self.geometry();
-        let plane = g.plane_of(row * g.pages_per_row / g.pages_per_block);
+        let rows_per_block = g.pages_per_block / g.pages_per_row;
+        let plane = g.plane_of(row / rows_per_block);
         let die = g.die_of(plane);
-        self.queue(die, JobKind::Read { plane }, id, pages);
+        self.queue(die, JobKind::Read { plane, row: row % rows_per_block }, id, pages);
     }
 
     /// Puts as many pages into the write buffer as there is room for.

@@ -12,6 +12,10 @@ impl Lane {
         self.free_at = self.free_at.max(now) + length;
         self.free_at
     }
+
+    pub(crate) fn free_at(&self) -> u64 {
+        self.free_at
+    }
 }
 
 /// The interface to the host.

@@ -12,6 +12,7 @@
 
 mod api;
 mod buffer;
+mod channel;
 mod die;
 mod die_gc;
 mod dispatch;
@@ -31,10 +32,11 @@ use det::{Instant, Prng};
 
 pub use api::{Command, CommandError, Completion, GcMode, GcOrder, GcState, Op, Space, Thresholds};
 use buffer::Buffer;
+use channel::Channel;
 use die::{Die, Job};
 use event::{Event, Events};
 use gc::Gc;
-use lane::{HostLink, Lane};
+use lane::HostLink;
 pub(crate) use pool::Pool;
 
 use crate::ftl::{Ftl, Precondition};
@@ -61,7 +63,7 @@ pub struct Ssd {
     timing: Timing,
     ftl: Ftl,
     dies: Vec<Die>,
-    channels: Vec<Lane>,
+    channels: Vec<Channel>,
     link: HostLink,
     buffer: Option<Buffer>,
     gc: Gc,
@@ -74,6 +76,7 @@ pub struct Ssd {
     now: u64,
     prng: Prng,
     reads_first: u32,
+    multi_plane_reads: bool,
     suspend: Option<Suspend>,
     read_retry: Option<ReadRetry>,
     stats: Stats,
@@ -111,7 +114,7 @@ impl Ssd {
         Self {
             timing: Timing::new(profile, &geometry),
             dies: (0..geometry.dies).map(|_| Die::new()).collect(),
-            channels: vec![Lane::default(); geometry.channels as usize],
+            channels: vec![Channel::default(); geometry.channels as usize],
             link: HostLink::new(profile.link.is_none_or(|link| link.full_duplex)),
             buffer,
             gc: Gc::new(profile, &geometry),
@@ -123,6 +126,7 @@ impl Ssd {
             now: 0,
             prng,
             reads_first: profile.ftl.reads_first,
+            multi_plane_reads: profile.nand.multi_plane_reads,
             suspend: profile.suspend,
             read_retry: profile.read_retry,
             stats: Stats::default(),
@@ -320,6 +324,7 @@ impl Ssd {
                 Event::Idle { die, begun } => self.die_idle(die, begun),
                 Event::Arrived { command } => self.arrive(command),
                 Event::Answered { command } => self.complete(command),
+                Event::Channel { channel } => self.channel_done(channel),
             }
             self.settle();
         }

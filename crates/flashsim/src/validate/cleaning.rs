@@ -33,6 +33,7 @@ pub(super) fn plane(victim: Victim, pages: u32, logical: u32, alpha: f64) -> Pro
             read_us: 25.0,
             program_us: 200.0,
             erase_us: 1500.0,
+            multi_plane_reads: false,
             program_planes: 1,
             program_pages: 1,
         },

@@ -22,10 +22,10 @@ pub fn saturated(depth: Depth) -> Vec<Row> {
     let mut rows = Vec::new();
     for &alpha in alphas {
         let mut profile = plane(Victim::Greedy, PAGES, logical, alpha);
-        profile.bus = Some(crate::profile::Bus { mb_per_s: 40.0, oob_bytes: 16 });
+        profile.bus = Some(crate::profile::Bus { mb_per_s: 40.0, oob_bytes: 16, commands: None });
         let mut ssd = Ssd::new(&profile, Precondition::Aged(overwrites), 3).expect("a profile");
         let count = (f64::from(ssd.geometry().logical_pages) * overwrites) as u64;
-        let per_page = closed_loop(&mut ssd, Op::Write, 4, count, 3) / count as f64;
+        let per_page = closed_loop(&mut ssd, |_| (Op::Write, 1), 4, count, 3) / count as f64;
         // The free pool stays at its threshold, and half of the open block is unwritten on average.
         let g = ssd.geometry();
         let free = ssd.space().least_free_blocks * PAGES + PAGES / 2;
@@ -44,18 +44,25 @@ pub fn saturated(depth: Depth) -> Vec<Row> {
     rows
 }
 
-/// Keeps `depth` random commands of one page under way until `count` have ended. The time that
-/// took, in nanoseconds.
-pub(super) fn closed_loop(ssd: &mut Ssd, op: Op, depth: u32, count: u64, seed: u64) -> f64 {
+/// Keeps `depth` commands under way, of a kind and a number of pages that `next` draws, in random
+/// places, until `count` have ended. The time that took, in nanoseconds.
+pub(super) fn closed_loop(
+    ssd: &mut Ssd,
+    next: impl Fn(&mut Prng) -> (Op, u32),
+    depth: u32,
+    count: u64,
+    seed: u64,
+) -> f64 {
     let mut prng = Prng::new(seed);
-    let logical = u64::from(ssd.geometry().logical_pages);
+    let logical = ssd.geometry().logical_pages;
     let mut now = Instant::ORIGIN;
     let mut ended = Vec::new();
     let (mut begun, mut done) = (0, 0);
     while done < count {
         while begun < count && begun - done < depth.into() {
-            let page = prng.below(logical) as u32;
-            ssd.submit(now, Command { tag: begun, op, page, pages: 1 }).expect("a page of it");
+            let (op, pages) = next(&mut prng);
+            let page = prng.below(u64::from(logical - pages) + 1) as u32;
+            ssd.submit(now, Command { tag: begun, op, page, pages }).expect("pages of it");
             begun += 1;
         }
         now = ssd.next().expect("commands are under way");
@@ -74,7 +81,7 @@ pub fn md1(depth: Depth) -> Vec<Row> {
     let mut rows = Vec::new();
     for &rho in loads {
         let mut profile = plane(Victim::Greedy, PAGES, 4096, 1.25);
-        profile.bus = Some(crate::profile::Bus { mb_per_s: 40.0, oob_bytes: 16 });
+        profile.bus = Some(crate::profile::Bus { mb_per_s: 40.0, oob_bytes: 16, commands: None });
         let mut ssd = Ssd::new(&profile, Precondition::Filled, 5).expect("a profile");
         let service = 25_000.0 + 105_600.0;
         let mut prng = Prng::new(5);

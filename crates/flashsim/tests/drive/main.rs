@@ -1,6 +1,7 @@
 //! What a host can rely on, whatever the profile.
 
 mod any;
+mod channel;
 mod orders;
 mod save;
 
