@@ -143,6 +143,8 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     for spare in &report.spares {
         let what = spare.succeeds.as_ref().map(|disk| format!("for {disk}")).unwrap_or_default();
         lines.push(format!("  spare   {what:<10} {}", device(spare.path.as_deref())));
+        let drive = spare.drive.iter().map(|drive| wear::line(drive, now));
+        lines.extend(drive.map(|detail| format!("               {detail}")));
     }
     lines.extend(report.distributed_spare.map(|used| {
         let used = match used {
