@@ -91,7 +91,7 @@ mod tests {
         let Placement::Uneven(shares) = placement else { panic!("{placement:?}") };
         assert!(shares.percent().iter().is_sorted_by(|a, b| a >= b), "{shares:?}");
         let told = note.to_string();
-        for word in ["have used 3, 3, 3, 3%", "15% apart", "times as fast"] {
+        for word in ["have used 3, 3, 3, 3%", "up to 15% apart", "times as fast"] {
             assert!(told.contains(word), "{told}");
         }
         let apart = vec![10, 60, 25, 40];

@@ -75,7 +75,7 @@ impl std::fmt::Display for CreateNote {
             }
             Self::UnevenByAge { used, shares, gap, speed } => write!(
                 f,
-                "the members' shares of parity are {}%: they have used {}% of their lives, and come {gap}% apart by \
+                "the members' shares of parity are {}%: they have used {}% of their lives, and come up to {gap}% apart by \
                  it, so that they wear out one after the other; small writes are {:.2} times as fast as with \
                  even shares",
                 list(shares.percent()),
