@@ -18,7 +18,7 @@ use ublkd::control::RUN_DIR;
 use ublkd::front::LogicalBlock;
 
 use crate::size::Size;
-pub(crate) use create::CreateArgs;
+pub(crate) use create::{CreateArgs, ParityShares};
 pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,

@@ -58,6 +58,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         journal: 512,
         flash: false,
         busy: 0,
+        young: false,
         staging: 0,
         staging_devices: 0,
         staging_device: 0,

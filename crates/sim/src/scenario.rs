@@ -59,6 +59,9 @@ pub struct Scenario {
     /// writes are staged.
     #[serde(default)]
     pub busy: u64,
+    /// Whether it also changes then which members are said to be young.
+    #[serde(default)]
+    pub young: bool,
     /// Whether the disks hold noise at first, so that redundancy needs a resync.
     pub used_disks: bool,
     /// The most requests in flight.
@@ -189,6 +192,7 @@ impl Playable for Scenario {
             page_bits: 0,
             flash: false,
             busy: 0,
+            young: false,
             staging: 0,
             staging_devices: 0,
             staging_device: 0,
@@ -261,6 +265,7 @@ impl Playable for Scenario {
         s.with(|s| s.used_disks = false);
         s.with(|s| s.flash = false);
         s.with(|s| s.busy = 0);
+        s.with(|s| s.young = false);
         s.with(|s| s.distributed_spare = false);
         s.with(|s| s.placement = 0);
         s.with(|s| s.whole_entries = false);

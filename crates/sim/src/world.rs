@@ -282,7 +282,7 @@ impl World {
         self.give_up();
     }
 
-    /// Says which members are busy: any, or none.
+    /// Says which members are busy, and perhaps which are young: any, or none.
     pub(crate) fn say_who_is_busy(&mut self) {
         if self.source.chance(1, 8) {
             // The policy is changed under load.
@@ -290,8 +290,12 @@ impl World {
             let around = around(&self.scenario);
             self.machine.set_steering(ONLY, around.filter(|_| !without));
         }
-        let busy = some_busy(&mut self.source, self.scenario.places());
+        let busy = some_of(&mut self.source, self.scenario.places());
         self.step(Input::Busy(busy));
+        if self.scenario.young {
+            let young = some_of(&mut self.source, self.scenario.places());
+            self.step(Input::Young(young));
+        }
     }
 
     pub(crate) fn command(&mut self, command: Command) -> u64 {
@@ -372,7 +376,7 @@ pub(crate) fn around(scenario: &Scenario) -> Option<Box<dyn SteeringPolicy>> {
 }
 
 /// Some of the members, or none.
-pub(crate) fn some_busy(source: &mut Source, members: usize) -> Set<MemberId> {
+pub(crate) fn some_of(source: &mut Source, members: usize) -> Set<MemberId> {
     let (some, fewer) = (source.below(1 << members), source.below(1 << members));
     Set::from_bits(if source.chance(1, 4) { 0 } else { some & fewer })
 }

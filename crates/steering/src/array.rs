@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::mem;
 use core::time::Duration;
 
 use det::Instant;
@@ -18,6 +19,7 @@ use crate::collect::age::parity_shares;
 use crate::collect::{Flash, Limits, Order};
 use crate::detect::{Mood, Score};
 use crate::scheme::Scheme;
+use crate::young::young;
 use crate::{Controller, Members, Source};
 
 /// The budget of reads around busy members where all members say when they are busy: extra blocks
@@ -28,6 +30,9 @@ const EXTRA_READS_TOLD: f64 = 0.25;
 /// watched: detection is sometimes wrong. Each such read costs as many reads as a stripe has data
 /// chunks.
 const DETOURS_DETECTED: f64 = 0.05;
+
+/// How often ages are looked at. Drives change theirs in hours.
+const AGES_EVERY: Duration = Duration::from_secs(1);
 
 /// The state that is assumed of a member that reports none.
 const SILENT: Flash =
@@ -40,6 +45,9 @@ pub trait Devices {
 
     /// Whether the device reports that it collects garbage.
     fn is_collecting(&self, device: DeviceId) -> bool;
+
+    /// How much of its life the device has used, in percent, if it tells.
+    fn used_percent(&self, device: DeviceId) -> Option<f64>;
 
     /// Orders it when to collect.
     fn order(&mut self, now: Instant, device: DeviceId, order: Order);
@@ -54,6 +62,10 @@ pub struct Steering {
     extra_reads: Option<f64>,
     /// The controller and its devices, by member.
     controller: Option<(Vec<Option<DeviceId>>, Controller)>,
+    /// The young members, as the engine was told.
+    young: Set<MemberId>,
+    /// When ages are looked at next.
+    ages_at: Instant,
 }
 
 impl Steering {
@@ -62,7 +74,8 @@ impl Steering {
     /// say when they are busy.
     #[must_use]
     pub fn new(scheme: Scheme, source: Source, extra_reads: Option<f64>) -> Self {
-        Self { scheme, source, extra_reads, controller: None }
+        let (young, ages_at) = (Set::EMPTY, Instant::ORIGIN);
+        Self { scheme, source, extra_reads, controller: None, young, ages_at }
     }
 
     /// The scheme.
@@ -78,8 +91,8 @@ impl Steering {
         self.controller.as_ref().map(|(devices, controller)| (&**devices, controller))
     }
 
-    /// Changes the scheme. The caller has to remove the engine's policy and to tell it that no
-    /// member is busy. Reads under way end as they began.
+    /// Changes the scheme. The caller has to remove the engine's policy, so that no member is young to it,
+    /// and to tell it that none is busy. Reads under way end as they began.
     pub fn set(
         &mut self,
         now: Instant,
@@ -87,8 +100,7 @@ impl Steering {
         engine: &Engine,
         devices: &mut dyn Devices,
     ) {
-        self.scheme = scheme;
-        self.controller = None;
+        *self = Self::new(scheme, self.source, self.extra_reads);
         for device in engine.members().filter_map(|member| member.device) {
             devices.order(now, device, Order::Auto);
         }
@@ -182,6 +194,25 @@ impl Steering {
             });
         }
         controller.busy(now, collecting)
+    }
+
+    /// Looks at how worn the members are, if it is time. Returns the young ones, if the engine is to be told.
+    pub fn young(&mut self, now: Instant, host: &dyn Devices) -> Option<Set<MemberId>> {
+        if now < self.ages_at || !self.scheme.prefers_young() {
+            return None;
+        }
+        let (devices, controller) = self.controller.as_ref()?;
+        self.ages_at = now + AGES_EVERY;
+        let obeys = |device: DeviceId| {
+            let limits = host.flash(device).map(|(_, limits)| limits);
+            self.scheme.gives_orders() && limits.is_some_and(|limits| limits.spare > 0.0)
+        };
+        let used = |device: &Option<DeviceId>| {
+            device.filter(|&device| !obeys(device)).and_then(|device| host.used_percent(device))
+        };
+        let used: Vec<Option<f64>> = devices.iter().map(used).collect();
+        let young = young(&used, controller.parity());
+        (mem::replace(&mut self.young, young) != young).then_some(young)
     }
 
     /// Whether reads go around a member now, and for how long they have in all; `None` if the

@@ -173,6 +173,12 @@ impl Controller {
         (before != busy).then_some(busy)
     }
 
+    /// The part of the stripes in which each member holds parity; none if the scheme does not ask for it.
+    #[must_use]
+    pub fn parity(&self) -> &[f64] {
+        &self.members.parity
+    }
+
     /// The busy members, as they were last found.
     #[must_use]
     pub fn who_is_busy(&self) -> Set<MemberId> {

@@ -1,4 +1,5 @@
-//! Policies: when members collect garbage, and where requests go meanwhile.
+//! Policies: when members collect garbage, where requests go meanwhile, and how parity is shared so that members do
+//! not wear out together.
 //!
 //! A [scheme](scheme::SCHEMES) is a row of a table: which policies go together. It may have a
 //! [cache](hold::CACHES). Everything here
@@ -18,8 +19,10 @@ pub mod hold;
 pub mod popularity;
 pub mod scheme;
 mod signals;
+pub mod stagger;
 pub mod steer;
 pub mod turn_trial;
+pub mod young;
 
 pub use array::{Devices, Steering};
 pub use controller::{Controller, Members};

@@ -68,10 +68,23 @@ pub const SCHEMES: &[Scheme] = &[
     )
     .stages(Staged::Data)
     .by_the_paper(),
+    row("gc-steering+age", "and staged writes go to the young rather than the old", Turns::Local)
+        .stages(Staged::Data)
+        .by_the_paper()
+        .ages(Law::Damped),
     row("steering+reconstruct", "reads and writes go around members that collect", Turns::Local)
         .around()
         .hedges(Hedges::Untold)
         .stages(Staged::All),
+    row(
+        "steering+age",
+        "steering+reconstruct, and staged writes go to the young rather than the old",
+        Turns::Local,
+    )
+    .around()
+    .hedges(Hedges::Untold)
+    .stages(Staged::All)
+    .ages(Law::Damped),
     row("rotate", "members take turns", Turns::Rotate),
     row(
         "rotate+reconstruct",
@@ -212,6 +225,12 @@ impl Scheme {
     #[must_use]
     pub fn has_ages(&self) -> bool {
         self.ages.is_some()
+    }
+
+    /// Whether young members are preferred as holders of staged writes: those whose ages no orders even out.
+    #[must_use]
+    pub fn prefers_young(&self) -> bool {
+        self.has_ages() && self.needs_staging()
     }
 
     /// Whether it wants to know which members are busy.

@@ -2,6 +2,7 @@
 //! new policy.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Action, Command, Config, Engine, Input};
@@ -18,7 +19,10 @@ const MEMBERS: u32 = 4;
 #[derive(Default)]
 struct Host {
     telling: Vec<u32>,
+    limits: Limits,
     collecting: Vec<u32>,
+    /// How much of its life a device has used, in percent.
+    used: BTreeMap<u32, f64>,
     orders: BTreeMap<u32, Order>,
 }
 
@@ -27,11 +31,15 @@ impl Devices for Host {
         let collecting = self.collecting.contains(&device);
         let (at_work, dirtiest, age) = (collecting, 0.0, 0.0);
         let flash = Flash { free: 0.5, collecting, at_work, dirtiest, age, in_flight: 0 };
-        self.telling.contains(&device).then_some((flash, Limits::default()))
+        self.telling.contains(&device).then_some((flash, self.limits))
     }
 
     fn is_collecting(&self, DeviceId(device): DeviceId) -> bool {
         self.collecting.contains(&device)
+    }
+
+    fn used_percent(&self, DeviceId(device): DeviceId) -> Option<f64> {
+        self.used.get(&device).copied()
     }
 
     fn order(&mut self, _: Instant, DeviceId(device): DeviceId, order: Order) {
@@ -147,4 +155,38 @@ fn another_scheme_lets_devices_collect_as_they_like_until_it_tells_them() {
 fn the_first_scheme_alone_does_nothing() {
     let plain: Vec<_> = SCHEMES.iter().map(Scheme::is_plain).collect();
     assert!(plain[0] && !plain[1..].contains(&true), "{plain:?}");
+}
+
+#[test]
+fn the_engine_is_told_which_members_are_young_when_that_changes() {
+    let (engine, now) = (engine(), Instant::ORIGIN);
+    let used = [(0, 20.0), (1, 19.0), (2, 20.0), (3, 20.0)].into();
+    let mut host = Host { used, ..Host::default() };
+    let mut steering = Steering::new(named("steering+age"), Source::Told, None);
+    assert_eq!(steering.young(now, &host), None, "nothing is steered yet");
+    assert!(steering.keep_up(now, &engine, &host).is_some());
+    assert_eq!(steering.young(now, &host), Some(Set::one(MemberId(1))));
+    host.used.insert(1, 20.0);
+    let soon = now + Duration::from_millis(1);
+    assert_eq!(steering.young(soon, &host), None, "ages change slowly");
+    let later = now + Duration::from_secs(1);
+    assert_eq!(steering.young(later, &host), Some(Set::EMPTY));
+    assert_eq!(steering.young(later + Duration::from_secs(1), &host), None, "that is known");
+    let mut steering = Steering::new(named("steering+reconstruct"), Source::Told, None);
+    assert!(steering.keep_up(now, &engine, &host).is_some());
+    assert_eq!(steering.young(now, &host), None, "it does not go by ages");
+}
+
+#[test]
+fn ages_of_members_that_obey_are_evened_out_by_their_orders() {
+    let (engine, now) = (engine(), Instant::ORIGIN);
+    let limits = Limits { start: 0.05, stop: 0.06, hard: 0.01, spare: 0.1 };
+    let used = [(0, 20.0), (1, 19.0), (2, 20.0), (3, 18.0)].into();
+    let host = Host { telling: vec![0, 3], limits, used, ..Host::default() };
+    for (name, young) in [("evenkeel+age", vec![1]), ("gc-steering+age", vec![1, 3])] {
+        let mut steering = Steering::new(named(name), Source::Told, None);
+        assert!(steering.keep_up(now, &engine, &host).is_some());
+        let young = young.into_iter().map(MemberId).collect();
+        assert_eq!(steering.young(now, &host), Some(young), "{name}");
+    }
 }

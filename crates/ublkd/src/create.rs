@@ -9,6 +9,7 @@
 //! - The array starts without a resync only if every member's data area is known to read as zeros,
 //!   whose parity is zeros.
 
+mod ages;
 mod log;
 mod problem;
 mod staging;
@@ -28,6 +29,7 @@ use raidcore::units::BLOCK_BYTES;
 use steering::scheme::{SCHEMES, Scheme};
 
 use crate::flash::{Named, state_path};
+use crate::health::Readings;
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::paths::{shown, sync_directory};
 use crate::policy::Able;
@@ -55,6 +57,8 @@ pub struct CreateConfig {
     pub level: Level,
     /// Where the chunks of a stripe lie.
     pub placement: Placement,
+    /// Whether parity is shared by how worn the members are instead, so that they wear out one after the other.
+    pub by_age: bool,
     /// The chunk in blocks: a power of two from 1 to 256.
     pub chunk: u32,
     /// The members, in order; as modelled SSDs if they are called so ([`Named`]).
@@ -89,6 +93,7 @@ impl CreateConfig {
             name: name.into(),
             level,
             placement: Placement::of(level),
+            by_age: false,
             chunk: DEFAULT_CHUNK,
             paths,
             consistency: Consistency::Journal,
@@ -130,6 +135,9 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     Geometry::new(config.level, members, config.chunk, 1)
         .and_then(|geometry| geometry.placed(config.placement))
         .map_err(LayoutError::from)?;
+    if config.by_age {
+        ages::check(config.level, members)?;
+    }
     let plan = |config: &CreateConfig, sizes| Ok((vec![record(config, sizes)?], ()));
     let (Made { mut records, needs_resync, notes }, ()) = make(config, plan)?;
     let record = records.swap_remove(0);
@@ -164,7 +172,7 @@ fn make<T>(
     let all: Vec<PathBuf> = named.iter().map(|named| named.path.clone()).collect();
     let (paths, staging_devices) = all.split_at(config.paths.len());
     let (paths, staging_devices) = (paths.to_vec(), staging_devices.to_vec());
-    let config = &CreateConfig { paths, staging_devices, ..config.clone() };
+    let config = &mut CreateConfig { paths, staging_devices, ..config.clone() };
     check_name(&config.name)?;
     let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
         all.iter().partition(|path| !path.exists());
@@ -192,6 +200,11 @@ fn make<T>(
         member: used_blocks(config, &opened, &mut notes)?,
         staging_device: staging_device_blocks(config, &opened),
     };
+    if config.by_age {
+        let (placement, note) = ages::placement(config, &opened, &named, &Readings::default())?;
+        notes.push(note);
+        config.placement = placement;
+    }
     let (records, planned) = plan(config, sizes)?;
 
     let mut files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;

@@ -222,6 +222,11 @@ impl Device {
         self.flash.as_ref().map(|drive| drive.profile().name.as_str())
     }
 
+    /// How much of its life the SSD has used that it is modelled as, in whole percents, if it is modelled as one.
+    pub(crate) fn flash_used(&self) -> Option<u8> {
+        self.flash.as_ref().map(|drive| drive.used_percent() as u8)
+    }
+
     /// The SSD that it is modelled as, for whatever does I/O on it.
     pub(crate) fn take_flash(&mut self) -> Option<Box<Ssd>> {
         self.flash.take()

@@ -30,6 +30,7 @@ use raidcore::engine::IoError;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
+use crate::health::Readings;
 use crate::members::{Device, DurableBy};
 use crate::open_members::{MEMBERS, MemberIndex, Members};
 use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
@@ -108,6 +109,8 @@ pub(crate) struct Ring {
     registered_files: bool,
     buffers: Buffers,
     drives: Drives,
+    /// What real drives tell of themselves, as far as it is known.
+    pub(crate) readings: Readings,
     /// Scratch space.
     modelled: Vec<Ended>,
     /// Results for the engine.
@@ -147,6 +150,7 @@ impl Ring {
             registered_files,
             buffers,
             drives: Drives::default(),
+            readings: Readings::default(),
             modelled: Vec::new(),
             done: VecDeque::with_capacity(room),
             completed: VecDeque::with_capacity(room),

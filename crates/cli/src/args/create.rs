@@ -57,10 +57,11 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "layout", value_parser = placement)]
     pub(crate) placement: Option<Placement>,
     /// Each member's share of parity in percent, like 5,10,15,70: one with more is written more, so members
-    /// wear out one after the other. RAID5 and RAID6; md can't read such an array
-    #[arg(long, value_name = "PERCENT,…", conflicts_with_all = ["layout", "placement"],
-          value_parser = parity_shares)]
-    pub(crate) parity_shares: Option<Shares>,
+    /// wear out one after the other. With auto the shares follow from how worn the members are, and are
+    /// only as uneven as it takes. RAID5 and RAID6; md can't read an array with uneven shares
+    #[arg(long, value_name = "auto|PERCENT,…", conflicts_with_all = ["layout", "placement"],
+          value_parser = parity_shares_or_auto)]
+    pub(crate) parity_shares: Option<ParityShares>,
     /// How much of a member is written before the next one's turn: 4K to 1M, a power of two
     #[arg(long, short, default_value = "64K", value_name = "SIZE")]
     pub(crate) chunk: Size,
@@ -97,6 +98,23 @@ pub(crate) struct CreateArgs {
     /// Overwrite what the members carry
     #[arg(long, short)]
     pub(crate) force: bool,
+}
+
+/// How parity is shared.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum ParityShares {
+    /// By how worn the members are.
+    Auto,
+    /// Like this.
+    Given(Shares),
+}
+
+fn parity_shares_or_auto(text: &str) -> Result<ParityShares, String> {
+    if text == "auto" {
+        Ok(ParityShares::Auto)
+    } else {
+        parity_shares(text).map(ParityShares::Given)
+    }
 }
 
 /// Percents that add up to 100, one for each member.

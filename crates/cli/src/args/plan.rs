@@ -88,7 +88,8 @@ that lost data.
 
 It is a model. Small writes go to all data alike, write amplification is constant and part of --tbw,
 and nothing fails but by wear. An array's shares can't be changed once it is created: of the
-strategies only even and fixed can be had with `evenkeel create`.")]
+strategies only even and fixed can be had with `evenkeel create`, and the shares that staggered
+begins with (--parity-shares auto).")]
 pub(crate) struct LifeArgs {
     /// How many drives
     #[arg(long, value_name = "N", default_value_t = 4)]

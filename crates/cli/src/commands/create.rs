@@ -15,7 +15,7 @@ use ublkd::flash::Named;
 use ublkd::limits::advice_on_files;
 use ublkd::paths::shown;
 
-use crate::args::{CreateArgs, StagingArg, staging_places};
+use crate::args::{CreateArgs, ParityShares, StagingArg, staging_places};
 use crate::output::Output;
 use crate::size::Size;
 
@@ -73,12 +73,14 @@ fn chunk(args: &CreateArgs) -> Result<u32> {
 fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
     let (staging, staging_devices) = staging_places(&args.staging).map_err(anyhow::Error::msg)?;
     let new = CreateConfig::new(&args.name, level, args.members.clone());
+    let (placement, by_age) = match args.parity_shares {
+        Some(ParityShares::Given(shares)) => (Placement::Uneven(shares), false),
+        Some(ParityShares::Auto) => (new.placement, true),
+        None => (args.placement.unwrap_or(new.placement), false),
+    };
     Ok(CreateConfig {
-        placement: args
-            .parity_shares
-            .map(Placement::Uneven)
-            .or(args.placement)
-            .unwrap_or(new.placement),
+        placement,
+        by_age,
         chunk: chunk(args)?,
         consistency: args.consistency.map_or(new.consistency, Into::into),
         staging,
@@ -106,6 +108,7 @@ fn refusal(error: CreateError) -> Refusal {
         | CreateError::Members { .. }
         | CreateError::Volume(_) => "bad-shape",
         CreateError::Policy(error) => error.code(),
+        CreateError::Ageless { .. } => "no-age",
         CreateError::Occupied { .. } => "occupied",
         CreateError::Io { .. } | CreateError::Random(_) | CreateError::Unfinished(_) => "io",
     };

@@ -1,5 +1,6 @@
 //! `evenkeel status`: what is wrong, since when, what to do.
 
+use std::iter;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use serde_json::json;
 use steering::scheme::SCHEMES;
 use ublkd::control::{
     ArrayReport, Client, Facts, Front, GroupReport, Health, LogReport, MemberReport, MemberState,
-    PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, Waits, disk_name,
-    running,
+    PassReport, ScrubEndReport, ScrubReport, SpareReport, SpareUseReport, StagingReport, Task,
+    Waits, disk_name, running,
 };
 use ublkd::create::wall_clock;
 use ublkd::host::{Detours, FlashReport, Hedged};
@@ -140,10 +141,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         let details = details.chain(each.drive.as_ref().map(|drive| wear::line(drive, now)));
         lines.extend(details.map(|detail| format!("               {detail}")));
     }
-    for spare in &report.spares {
-        let what = spare.succeeds.as_ref().map(|disk| format!("for {disk}")).unwrap_or_default();
-        lines.push(format!("  spare   {what:<10} {}", device(spare.path.as_deref())));
-    }
+    report.spares.iter().for_each(|each| lines.extend(spare(each, now)));
     lines.extend(report.distributed_spare.map(|used| {
         let used = match used {
             SpareUseReport::Free => "free".to_owned(),
@@ -333,6 +331,14 @@ pub(crate) fn found(scrub: &ScrubReport) -> String {
         }
     };
     format!("found {mismatches} mismatches{more}")
+}
+
+/// A spare, and what its drive tells.
+fn spare(spare: &SpareReport, now: u64) -> impl Iterator<Item = String> + use<> {
+    let what = spare.succeeds.as_ref().map(|disk| format!("for {disk}")).unwrap_or_default();
+    let line = format!("  spare   {what:<10} {}", device(spare.path.as_deref()));
+    let drive = spare.drive.as_ref().map(|drive| wear::line(drive, now));
+    iter::once(line).chain(drive.map(|detail| format!("               {detail}")))
 }
 
 fn member(member: &MemberReport, facts: &Facts) -> String {

@@ -403,6 +403,36 @@ fn impossible_parity_shares_are_refused() {
     refused(1, "--level raid0 --parity-shares 20,30,50", &["Raid0 has no placement uneven"]);
     let most = ["51%", "no member can have more than 50%"];
     refused(1, "--level raid6 --parity-shares 51,9,20,20", &most);
+    refused(1, "--level raid4 --parity-shares auto", &["Raid4 has no placement uneven"]);
+}
+
+#[test]
+fn members_that_do_not_tell_their_age_are_named() {
+    let world = three();
+    let before = world.contents(&["m1"]);
+    let line = "create tank --level raid5 --file-size 20M --parity-shares auto flash:mqsim:s m1 m2";
+    let ended = world.run(&format!("{line} --json"));
+    let error = &ended.envelope()["error"];
+    assert_eq!((ended.code, &error["code"]), (1, &"no-age".into()), "{ended:?}");
+    world.run(line).failed(&["m1, m2 do not tell how worn they are", "5,10,15,70"]);
+    assert!(world.contents(&["m1"]) == before && !world.path("s").exists());
+}
+
+#[test]
+fn parity_shares_follow_from_ages() {
+    let world = three();
+    let members = "flash:mqsim:a flash:mqsim:b flash:mqsim+aged:c";
+    let line = format!("create tank --level raid5 --file-size 20M --parity-shares auto {members}");
+    let told = world.run(&line).done();
+    for words in
+        ["have used 0, 0, 0% of their lives", "15% apart", "times as fast as with even shares"]
+    {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let array = world.run("examine a --json").json()["members"][0]["array"].take();
+    let shares = array["parity_shares"].as_array().expect("they are uneven").clone();
+    let shares: Vec<u64> = shares.iter().filter_map(serde_json::Value::as_u64).collect();
+    assert!(shares.iter().sum::<u64>() == 100 && shares.is_sorted_by(|a, b| a > b), "{shares:?}");
 }
 
 #[test]

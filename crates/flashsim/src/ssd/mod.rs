@@ -45,6 +45,10 @@ use crate::profile::{Profile, ProfileError, ReadRetry, Suspend};
 use crate::stats::{FlashStats, Stats, Wear};
 use crate::timing::Timing;
 
+/// How often each block can be erased until a drive has used its life, as of common TLC flash. Nothing wears out in
+/// the model: only what a drive reports follows from it.
+const RATED_ERASES: u32 = 3000;
+
 /// A command under way.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -241,6 +245,14 @@ impl Ssd {
     #[must_use]
     pub fn erases(&self) -> u64 {
         self.erased_before.saturating_add(self.ftl.stats.erases)
+    }
+
+    /// How much of its life it has used, in percent, as drives report it: its age, of 3000
+    /// erases of each block.
+    #[must_use]
+    pub fn used_percent(&self) -> f64 {
+        let rated = u64::from(self.space().blocks) * u64::from(RATED_ERASES);
+        100.0 * self.erases() as f64 / rated as f64
     }
 
     /// Pages in the write buffer.

@@ -183,6 +183,10 @@ impl Devices for Fleet<'_> {
         self.drives[device as usize].collecting
     }
 
+    fn used_percent(&self, DeviceId(device): DeviceId) -> Option<f64> {
+        Some(self.drives[device as usize].ssd.used_percent())
+    }
+
     fn order(&mut self, now: Instant, DeviceId(device): DeviceId, order: Order) {
         self.drives[device as usize].order(now, order, self.gc);
     }

@@ -234,8 +234,9 @@ impl Hosted {
         if let Some(policy) = steering.keep_up(now, self.machine.engine(group), &fleet) {
             self.machine.set_steering(group, policy);
         }
-        if let Some(busy) = steering.look(now, self.machine.engine(group), &mut fleet) {
-            let input = engine::Input::Busy(busy);
+        let young = steering.young(now, &fleet).map(engine::Input::Young);
+        let busy = steering.look(now, self.machine.engine(group), &mut fleet);
+        for input in young.into_iter().chain(busy.map(engine::Input::Busy)) {
             self.tell(now, Input::Array { group, input }, beyond, told);
         }
     }

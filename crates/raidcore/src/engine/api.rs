@@ -146,6 +146,10 @@ pub enum Input {
     /// These members and no others are busy now: each I/O on them may take long. What is made of it
     /// is up to the [policy](super::SteeringPolicy).
     Busy(Set<MemberId>),
+    /// These members and no others are young: what does not have to be on particular members goes to them
+    /// first, so that they catch up in wear. It is advice: busy members still come last, and nothing
+    /// depends on which members they are. Without a [policy](super::SteeringPolicy) none is.
+    Young(Set<MemberId>),
     /// An operator's command. The answer is an [`Action::Answer`] with the same number.
     Command {
         /// Chosen by the host.

@@ -179,6 +179,7 @@ impl Engine {
             Input::DeviceShrunk(device) => self.device_gone(device, IoError::Shrunk, out),
             Input::Hung(members) => self.set_hung(members, out),
             Input::Busy(members) => self.set_busy(members),
+            Input::Young(members) => self.array.steering.set_young(members),
             Input::Command { number, command } => self.command(number, command, out),
             Input::Tick => {}
         }

@@ -141,12 +141,16 @@ pub struct Judged {
     pub home: Option<Duration>,
 }
 
-/// Which members are busy, and the policy that says what is done about it. Without one requests go
-/// home.
+/// How many I/Os more a young member may have in hand than another, and still be taken first.
+const HEAD_START: u32 = 8;
+
+/// Which members are busy or young, and the policy that says what is done about it. Without one requests
+/// go home.
 #[derive(Default)]
 pub(super) struct Steering {
     policy: Option<Box<dyn SteeringPolicy>>,
     busy: Set<MemberId>,
+    young: Set<MemberId>,
     /// Blocks that users have read since the start.
     read: u64,
 }
@@ -156,10 +160,10 @@ impl Steering {
         self.policy.as_deref()
     }
 
-    /// Where requests go is said by this policy. Without one no member counts as busy.
+    /// Where requests go is said by this policy. Without one no member counts as busy, or as young.
     pub(super) fn set_policy(&mut self, policy: Option<Box<dyn SteeringPolicy>>) {
         if policy.is_none() {
-            self.busy = Set::EMPTY;
+            (self.busy, self.young) = (Set::EMPTY, Set::EMPTY);
         }
         self.policy = policy;
     }
@@ -178,6 +182,29 @@ impl Steering {
     /// These members and no others are busy now.
     pub(super) fn set_busy(&mut self, busy: Set<MemberId>) {
         self.busy = busy;
+    }
+
+    /// The members that are said to be young.
+    #[inline]
+    pub(super) fn young(&self) -> Set<MemberId> {
+        self.young
+    }
+
+    /// These members and no others are young.
+    pub(super) fn set_young(&mut self, young: Set<MemberId>) {
+        self.young = young;
+    }
+
+    /// How much speaks against writing to a member that has so many I/Os in hand, where it could be another.
+    #[inline]
+    pub(super) fn burden(&self, member: MemberId, in_hand: u32) -> u32 {
+        if self.young.has(member) { in_hand } else { in_hand + HEAD_START }
+    }
+
+    /// These members by which are asked first to hold something: young ones, others, busy ones.
+    pub(super) fn tiers(&self, able: Set<MemberId>) -> [Set<MemberId>; 3] {
+        let calm = able.minus(self.busy);
+        [calm.and(self.young), calm.minus(self.young), able.and(self.busy)]
     }
 
     // Reads.
@@ -301,12 +328,22 @@ mod tests {
     }
 
     #[test]
+    fn a_young_member_is_written_first_unless_it_has_much_more_to_do() {
+        let mut steering = steering(false);
+        assert_eq!(steering.burden(MemberId(0), 3), steering.burden(MemberId(1), 3));
+        steering.set_young(Set::one(MemberId(1)));
+        assert!(steering.burden(MemberId(1), HEAD_START - 1) < steering.burden(MemberId(0), 0));
+        assert!(steering.burden(MemberId(1), HEAD_START + 1) > steering.burden(MemberId(0), 0));
+    }
+
+    #[test]
     fn without_a_policy_all_goes_home_and_nobody_is_busy() {
         let mut steering = steering(true);
         steering.set_busy(Set::one(MemberId(2)));
         assert!(steering.leads_around() && steering.is_busy(MemberId(2)));
+        steering.set_young(Set::one(MemberId(1)));
         steering.set_policy(None);
-        assert!(steering.busy().is_empty());
+        assert!(steering.busy().is_empty() && steering.young().is_empty());
         steering.set_busy(Set::one(MemberId(2)));
         assert!(!steering.leads_around() && !steering.may_stage());
         assert_eq!(steering.stages(Instant::ORIGIN, Redirect { busy: true, ..CALM }), None);

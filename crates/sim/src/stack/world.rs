@@ -22,7 +22,7 @@ use crate::play::Sink;
 use crate::power::array_of;
 use crate::source::Source;
 use crate::under_way::Pending;
-use crate::world::{around, config, is_exposed, some_busy};
+use crate::world::{around, config, is_exposed, some_of};
 
 const VOLUME: VolumeId = VolumeId(*b"above the arrays");
 
@@ -277,7 +277,7 @@ impl World {
             let around = around(&self.scenario.array);
             self.machine.set_steering(group, around.filter(|_| !without));
         }
-        let busy = some_busy(&mut self.source, self.scenario.array.members);
+        let busy = some_of(&mut self.source, self.scenario.array.members);
         let input = raidcore::engine::Input::Busy(busy);
         self.step(array::Input::Array { group, input });
     }

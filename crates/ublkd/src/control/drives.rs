@@ -1,4 +1,4 @@
-//! Asks the members' drives how they are, from time to time.
+//! Asks the drives of members and spares how they are, from time to time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::service::Service;
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl Service {
-    /// Asks the drives of members until the array ends. Nothing waits for their answers.
+    /// Asks the drives of members and spares until the array ends. Nothing waits for their answers.
     pub(crate) async fn follow_drives(self: Arc<Self>) {
         while self.ask_drives().await.is_ok() {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -23,7 +23,9 @@ impl Service {
         for array in &self.arrays {
             let status = self.status(array).await?;
             let members = status.members.iter().filter_map(|member| member.device);
-            devices.extend(members.filter_map(|device| {
+            let successor = status.successor.map(|successor| successor.device);
+            let all = members.chain(status.spares.iter().copied()).chain(successor);
+            devices.extend(all.filter_map(|device| {
                 let number = self.host.opened(device)?.number?;
                 Some((device, number))
             }));

@@ -345,10 +345,10 @@ impl ArrayReport {
     ) -> Self {
         let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
         let group = facts.group;
+        let drive = |device| reading(device).map(|reading| DriveReport::of(&reading));
         let members = status.members.iter().map(|m| {
             let (device, flash) = (m.device.and_then(&opened), m.device.and_then(flash));
-            let drive = m.device.and_then(&reading).map(|reading| DriveReport::of(&reading));
-            let report = MemberReport::new(m, group, device, flash, drive);
+            let report = MemberReport::new(m, group, device, flash, m.device.and_then(drive));
             if m.state == SlotState::Failed { report.away(way_back(m.member)) } else { report }
         });
         let path = |device| opened(device).map(|opened| opened.path);
@@ -361,7 +361,7 @@ impl ArrayReport {
             },
             problems: Vec::new(),
             members: members.collect(),
-            spares: SpareReport::all_of(status, facts, path),
+            spares: SpareReport::all_of(status, facts, path, drive),
             absent_spares: status.absent_spares.iter().map(ToString::to_string).collect(),
             remedy: status.remedy.map(|remedy| match remedy {
                 Remedy::Room => RemedyReport::Room,

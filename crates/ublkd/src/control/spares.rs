@@ -6,7 +6,7 @@ use raidcore::engine::Status;
 use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, Problem};
+use super::{DriveReport, Facts, Problem};
 
 /// A spare.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct SpareReport {
     /// commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeds: Option<String>,
+    /// What its drive tells of itself, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveReport>,
 }
 
 impl SpareReport {
@@ -26,10 +29,14 @@ impl SpareReport {
         status: &Status,
         facts: &Facts,
         path: impl Fn(DeviceId) -> Option<PathBuf>,
+        drive: impl Fn(DeviceId) -> Option<DriveReport>,
     ) -> Vec<Self> {
         let spares = status.spares.iter().map(|&device| (device, None));
         let successor = status.successor.iter().map(|s| (s.device, Some(facts.disk(s.member.0))));
-        let report = |(device, succeeds)| Self { path: path(device), succeeds };
+        let report = |(device, succeeds)| {
+            let (path, drive) = (path(device), drive(device));
+            Self { path, succeeds, drive }
+        };
         spares.chain(successor).map(report).collect()
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use raidcore::geometry::Shares;
 use raidcore::meta::LayoutError;
 use raidcore::units::BLOCK_BYTES;
 
@@ -31,6 +32,24 @@ pub enum CreateNote {
         /// What it carried.
         signature: Signature,
     },
+    /// Parity is shared unevenly, since the members would wear out together otherwise.
+    UnevenByAge {
+        /// What they have used of their lives, in percent.
+        used: Vec<u8>,
+        /// Their shares.
+        shares: Shares,
+        /// How far apart neighbours come by it, in percents of a life.
+        gap: u8,
+        /// How fast small writes are, in percent of what they are with even shares.
+        speed: u8,
+    },
+    /// Parity is shared evenly, since the members do not wear out together.
+    EvenByAge {
+        /// What they have used of their lives, in percent.
+        used: Vec<u8>,
+        /// How far apart neighbours are at least, in percents of a life.
+        gap: u8,
+    },
     /// There is no `blkid`, so only the most common formats were looked for.
     NoBlkid,
     /// A member that can't zero itself, which makes a resync necessary.
@@ -54,6 +73,20 @@ impl std::fmt::Display for CreateNote {
             Self::Overwritten { path, signature } => {
                 write!(f, "{}: overwrote {signature}", shown(path))
             }
+            Self::UnevenByAge { used, shares, gap, speed } => write!(
+                f,
+                "the members' shares of parity are {}%: they have used {}% of their lives, and come up to {gap}% apart by \
+                 it, so that they wear out one after the other; small writes are {:.2} times as fast as with \
+                 even shares",
+                list(shares.percent()),
+                list(used),
+                f64::from(*speed) / 100.0
+            ),
+            Self::EvenByAge { used, gap } => write!(
+                f,
+                "the members share parity evenly: they have used {}% of their lives, and so are {gap}% apart already",
+                list(used)
+            ),
             Self::NoBlkid => f.write_str(
                 "blkid is not installed, so only the most common formats were looked for on the \
                  members; install util-linux to be warned of all",
@@ -66,6 +99,11 @@ impl std::fmt::Display for CreateNote {
             ),
         }
     }
+}
+
+/// Numbers, one after the other.
+fn list(numbers: &[u8]) -> String {
+    numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn mib(blocks: u64) -> u64 {
@@ -128,6 +166,18 @@ pub enum CreateError {
     /// The array could not follow the policy.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// Parity is to be shared by age, and members do not tell theirs.
+    #[error(
+        "{} {} not tell how worn {}, by which parity is to be shared: give each member's share in percent, like \
+         5,10,15,70, or leave --parity-shares out",
+        paths.iter().map(|path| shown(path).to_string()).collect::<Vec<_>>().join(", "),
+        if paths.len() == 1 { "does" } else { "do" },
+        if paths.len() == 1 { "it is" } else { "they are" }
+    )]
+    Ageless {
+        /// These members.
+        paths: Vec<PathBuf>,
+    },
     /// A member carries something.
     #[error("{path} carries {signature}; --force overwrites it", path = shown(.path))]
     Occupied {

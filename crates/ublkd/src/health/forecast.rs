@@ -1,9 +1,11 @@
 //! When a drive will be worn out, if it goes on as it has.
 
+use steering::stagger;
+
 use super::DriveHealth;
 
 /// How much of a drive's endurance is used when it should be replaced, in percent.
-pub const REPLACE_AT_PERCENT: u8 = 90;
+pub const REPLACE_AT_PERCENT: u8 = stagger::REPLACED_AT;
 
 /// When all of its endurance is used, in percent.
 const WORN_OUT_AT_PERCENT: u8 = 100;

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - A drive that does not tell something is not an error: the field is missing, or all of it.
-//! - Only threads of [`Readings`] wait for a drive, and no other thread waits for these.
+//! - Only threads of [`Readings`] wait for a drive, and no thread of the daemon waits for these.
 //! - Whatever bytes a drive or `smartctl` gives, reading them ends without a panic.
 
 pub mod ata;

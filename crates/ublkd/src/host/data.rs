@@ -190,6 +190,7 @@ impl Data {
             register_memory: config.register_memory,
         };
         let mut ring = Ring::new(ring_config, &arena, submissions.bell().fd())?;
+        ring.readings = shared.readings().clone();
         for (id, device) in devices.into_iter().flatten() {
             ring.open(now, id, device)?;
         }
@@ -298,16 +299,16 @@ impl Data {
         result
     }
 
-    /// Tells a group's engine which members are busy, and whose turn it is.
+    /// Tells a group's engine which members are busy or young, and whose turn it is.
     fn steer(&mut self, group: GroupId) {
         let (now, ring) = (self.now, &mut self.ring);
         let steering = &mut self.steering[group.index()];
         if let Some(policy) = steering.keep_up(now, self.machine.engine(group), ring) {
             self.machine.set_steering(group, policy);
         }
-        if let Some(busy) = steering.look(now, self.machine.engine(group), ring) {
-            self.feed_group(group, Input::Busy(busy));
-        }
+        let young = steering.young(now, ring).map(Input::Young);
+        let busy = steering.look(now, self.machine.engine(group), ring).map(Input::Busy);
+        young.into_iter().chain(busy).for_each(|input| self.feed_group(group, input));
     }
 
     /// Tells the engines that a device is lost.

@@ -225,7 +225,7 @@ impl HostHandle {
 
     /// What the drives of the array's devices have told of themselves. The data thread asks none.
     pub(crate) fn drive_health(&self) -> &Readings {
-        &self.client.shared.health
+        self.client.shared.readings()
     }
 
     /// How long an I/O of a device may take.
@@ -349,6 +349,11 @@ impl Shared {
             end: OnceLock::new(),
             lost: OnceLock::new(),
         }
+    }
+
+    /// What the devices' drives tell of themselves.
+    pub(super) fn readings(&self) -> &Readings {
+        &self.health
     }
 
     fn post(&self, order: Order) {

@@ -116,7 +116,8 @@ impl Ring {
     }
 }
 
-/// Only modelled SSDs report when they collect garbage, and take orders when to.
+/// Only modelled SSDs report when they collect garbage, and take orders when to. Real drives may tell how worn they
+/// are.
 impl Devices for Ring {
     fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)> {
         self.drives.steering(self.find(device)?)
@@ -124,6 +125,11 @@ impl Devices for Ring {
 
     fn is_collecting(&self, device: DeviceId) -> bool {
         self.find(device).is_some_and(|index| self.drives.is_collecting(index))
+    }
+
+    fn used_percent(&self, device: DeviceId) -> Option<f64> {
+        let modelled = self.find(device).and_then(|index| self.drives.used_percent(index));
+        modelled.or_else(|| Some(self.readings.of(device)?.health.used_percent?.into()))
     }
 
     fn order(&mut self, now: Instant, device: DeviceId, order: Order) {
@@ -256,6 +262,12 @@ impl Drives {
             in_flight: 0,
         };
         Some((flash, Limits { start, stop, hard, spare }))
+    }
+
+    /// How much of its life a member has used, in percent.
+    pub(super) fn used_percent(&self, member: MemberIndex) -> Option<f64> {
+        let drive = self.drives.iter().find(|drive| drive.member == member)?;
+        Some(drive.model.ssd().used_percent())
     }
 
     /// Tells a member when to collect.

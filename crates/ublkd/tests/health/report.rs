@@ -1,7 +1,7 @@
 //! What programs are told of drives.
 
 use serde_json::{Value, json};
-use ublkd::control::{DriveReport, MemberReport};
+use ublkd::control::{DriveReport, MemberReport, SpareReport};
 use ublkd::health::{Reading, nvme};
 
 #[test]
@@ -43,4 +43,16 @@ fn a_member_of_an_older_release_has_no_drive() {
     assert_eq!(member.drive, None);
     let value = serde_json::to_value(member).expect("it can be written");
     assert_eq!(value.get("drive"), None::<&Value>);
+}
+
+#[test]
+fn a_spare_tells_of_its_drive_too() {
+    let older: SpareReport =
+        serde_json::from_value(json!({ "path": null })).expect("it is optional");
+    assert_eq!(older.drive, None);
+    let drive = json!({ "source": "smartctl", "read_at": 5, "used_percent": 7 });
+    let value = json!({ "path": null, "drive": drive });
+    let report: SpareReport = serde_json::from_value(value.clone()).expect("a spare");
+    assert_eq!(report.drive.and_then(|drive| drive.health.used_percent), Some(7));
+    assert_eq!(serde_json::to_value(report).expect("it can be written"), value);
 }

@@ -12,18 +12,16 @@
 
 mod run;
 mod spread;
-mod stagger;
 mod strategy;
-mod wear;
 
 use raidcore::geometry::{Geometry, GeometryError, Level, Placement, Shares, SharesError};
+use steering::stagger::{self, Wear};
 
 pub use run::{Cause, Outcome, Replacement};
 pub use spread::{Draws, Spread};
 pub use strategy::Strategy;
 
 use strategy::Decides;
-use wear::Wear;
 
 /// The replacements of a run beyond which a load is refused: so many drives in a row say nothing more.
 const REPLACEMENTS_MAX: f64 = 1000.0;
@@ -233,7 +231,7 @@ impl Life {
 
     /// How far apart neighbours' lives are kept, in whole percents, if members are replaced at `end`% of theirs.
     fn gap(&self, end: u8) -> f64 {
-        f64::from(self.setup.gap.unwrap_or_else(|| (end / self.setup.members as u8).min(15)))
+        f64::from(self.setup.gap.unwrap_or_else(|| stagger::gap(self.setup.members, end)))
     }
 
     /// What users write as far as is looked ahead, in bytes.
@@ -255,5 +253,5 @@ fn unequal(members: usize, parities: usize) -> Result<Shares, SharesError> {
     let sum = (others * members) as f64 / 2.0;
     let rest = (1..=others).map(|rank| (100.0 - most) * rank as f64 / sum / 100.0);
     let exact: Vec<f64> = rest.chain([most / 100.0]).collect();
-    Shares::new(&wear::percents(&exact))
+    Shares::new(&stagger::percents(&exact))
 }

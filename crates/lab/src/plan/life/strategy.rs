@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Life, stagger};
+use steering::stagger;
+
+use super::Life;
 
 /// How parity is shared over the years.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -68,7 +70,7 @@ static ROWS: [Row; 4] = [
     Row {
         name: "staggered",
         says: "as even as it can be while neighbours' lives stay apart",
-        replaces_at: 90,
+        replaces_at: stagger::REPLACED_AT,
         decides: Decides::AtPercents,
         shares: staggered,
     },

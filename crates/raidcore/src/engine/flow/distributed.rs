@@ -152,8 +152,10 @@ impl Engine {
             let all = self.copies_on_spare(job.stripe, io.row).iter();
             return all.skip(job.scrub.round().into()).find(able).or_else(|| copies.next());
         }
+        let steering = &self.array.steering;
         let load = |&(member, _): &(MemberId, Pba)| {
-            (self.array.steering.is_busy(member), self.array.flights.of(member))
+            let old = !steering.young().has(member);
+            (steering.is_busy(member), self.array.flights.of(member), old)
         };
         copies.min_by_key(load)
     }

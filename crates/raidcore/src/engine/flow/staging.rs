@@ -19,11 +19,12 @@ pub(super) const STAGED: Source = Source {
     },
     pin: |engine, number| engine.range.staging.pin(number, 1),
     unpin: |engine, number| engine.range.staging.unpin(number),
-    // A calm holder if there is one, the one with the least to do.
+    // A calm holder if there is one, the one with the least to do; of two of these a young one.
     place: |engine, number, tried| {
         let Array { membership, steering, flights, .. } = &engine.array;
         engine.range.staging.best_holder(number, tried, |member| {
-            (membership.is_unreadable(member), steering.is_busy(member), flights.of(member))
+            let (busy, old) = (steering.is_busy(member), !steering.young().has(member));
+            (membership.is_unreadable(member), busy, flights.of(member), old)
         })
     },
     not_fetched: Engine::no_holder_has,

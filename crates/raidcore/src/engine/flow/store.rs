@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use crate::engine::array::Array;
 use crate::engine::flight::{Flight, Owner};
 use crate::engine::job::Job;
 use crate::engine::maps::Bit;
@@ -70,9 +71,11 @@ impl Engine {
 
     /// Whether there is room in the log for a job's pieces.
     fn has_room_for(&mut self, id: JobId) -> bool {
-        let (size, flights) = (Size::of(&self.range.jobs[id].pieces), &self.array.flights);
-        let calm = self.array.membership.able().minus(self.array.steering.busy());
-        let room = self.range.staging.has_room(size, calm, |member| flights.of(member));
+        let size = Size::of(&self.range.jobs[id].pieces);
+        let Array { membership, steering, flights, .. } = &self.array;
+        let calm = membership.able().minus(steering.busy());
+        let burden = |member| steering.burden(member, flights.of(member));
+        let room = self.range.staging.has_room(size, calm, burden);
         self.array.counters.staging_full += u64::from(!room);
         room
     }
@@ -129,9 +132,11 @@ impl Engine {
 
     /// Writes a job's pieces to the log instead of to their stripe.
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let (size, flights) = (Size::of(&self.range.jobs[id].pieces), &self.array.flights);
-        let calm = self.array.membership.able().minus(self.array.steering.busy());
-        let holders = self.range.staging.holders_for(size, calm, |member| flights.of(member));
+        let size = Size::of(&self.range.jobs[id].pieces);
+        let Array { membership, steering, flights, .. } = &self.array;
+        let calm = membership.able().minus(steering.busy());
+        let burden = |member| steering.burden(member, flights.of(member));
+        let holders = self.range.staging.holders_for(size, calm, burden);
         let Some(holders) = holders else {
             // It goes home after all.
             self.range.jobs[id].asked.way = Way::Home;
@@ -163,9 +168,10 @@ impl Engine {
             self.wait_for_record(id, ticket);
             return Stage::Invalidate;
         }
-        let (membership, busy) = (&self.array.membership, self.array.steering.busy());
+        let Array { membership, steering, .. } = &self.array;
         let leaving = membership.succession().is_some();
-        let holders = self.range.staging.holders_for_note(membership.able(), busy, leaving);
+        let tiers = steering.tiers(membership.able());
+        let holders = self.range.staging.holders_for_note(tiers, leaving);
         if holders.is_empty() || !membership.takes_writes() {
             self.range.jobs[id].error = Some(RequestError::Io);
             return Stage::Record;
@@ -252,9 +258,9 @@ impl Engine {
         if !self.range.staging.has_tail_to_tell() {
             return;
         }
-        let (membership, busy) = (&self.array.membership, self.array.steering.busy());
+        let Array { membership, steering, .. } = &self.array;
         let leaving = membership.succession().is_some();
-        let begun = self.range.staging.begin_tail(membership.able(), busy, leaving);
+        let begun = self.range.staging.begin_tail(steering.tiers(membership.able()), leaving);
         if let Some(number) = begun {
             self.store_entry(number, Owner::StagedTail, out);
         }

@@ -390,7 +390,7 @@ mod tests {
             if !self.staging.has_tail_to_tell() {
                 return false;
             }
-            let begun = self.staging.begin_tail(self.able(), Set::EMPTY, false);
+            let begun = self.staging.begin_tail([self.able(), Set::EMPTY, Set::EMPTY], false);
             let number = begun.expect("there are enough");
             let others = self.staging.places(number).0.count() - 1;
             assert!((0..others).all(|_| self.staging.tail_stored().is_none()));
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(log.staging.find_dirty(log.lba(3, 1)), Some((later, 1)));
         assert_eq!(log.staging.find_dirty(log.lba(3, 2)), Some((later - 1, 2)));
         let run = Run { role: Role(0), row: 1, blocks: 3, mem: Mem::Zero };
-        let holders = log.staging.holders_for_note(log.able(), Set::EMPTY, false);
+        let holders = log.staging.holders_for_note([log.able(), Set::EMPTY, Set::EMPTY], false);
         let marker = log.staging.begin_marker(Stripe(3), holders, |runs| runs.push(run));
         assert_eq!(log.staging.dirty(), 4, "it says nothing before it is durable");
         assert_eq!(log.staging.stored(marker, &log.layout), (0, 0), "it stages nothing");

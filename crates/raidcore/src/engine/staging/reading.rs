@@ -110,7 +110,8 @@ mod tests {
         assert_eq!(find(&log, log.able()), None, "its holders are busy, too");
         assert_eq!(log.staging.find_dirty(lba), None);
         log.flush();
-        log.staging.begin_tail(log.able(), Set::EMPTY, false).expect("there are enough");
+        let tiers = [log.able(), Set::EMPTY, Set::EMPTY];
+        log.staging.begin_tail(tiers, false).expect("there are enough");
         assert_eq!(find(&log, busy), None, "it is about to be void");
     }
 

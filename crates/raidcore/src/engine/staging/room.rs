@@ -43,12 +43,12 @@ impl Staging {
     // Holders.
 
     /// The holders of a staged write's entry, of those that are `calm`: first staging devices, then
-    /// members, those with the least `load`, in turn; none if there are too few with room.
+    /// members, those with the least `burden`, in turn; none if there are too few with room.
     pub(in crate::engine) fn holders_for(
         &self,
         size: Size,
         calm: Set<MemberId>,
-        load: impl Fn(MemberId) -> u32,
+        burden: impl Fn(MemberId) -> u32,
     ) -> Option<Set<MemberId>> {
         let n = self.members;
         let blocks = size.on_ring() + RESERVE + self.promised;
@@ -57,24 +57,23 @@ impl Staging {
             let left = calm.minus(holders).filter(|&place| self.fits(place, blocks));
             let in_turn = |&place: &MemberId| {
                 let index = place.index();
-                (index < n, load(place), (index + n - self.turn % n) % n)
+                (index < n, burden(place), (index + n - self.turn % n) % n)
             };
             holders = holders.with(left.min_by_key(in_turn)?);
         }
         Some(holders)
     }
 
-    /// The holders of a note: as many as there can be, calm ones if possible, and one more if one of
-    /// them is `leaving`: it gives its place to a device that will not have it.
+    /// The holders of a note: as many as there can be, those of the first `tiers` if possible, and one more if
+    /// one of them is `leaving`: it gives its place to a device that will not have it.
     pub(in crate::engine) fn holders_for_note(
         &self,
-        able: Set<MemberId>,
-        busy: Set<MemberId>,
+        tiers: [Set<MemberId>; 3],
         leaving: bool,
     ) -> Set<MemberId> {
         let fits = |&place: &MemberId| self.fits(place, 1);
-        let (calm, others) = (able.minus(busy).filter(fits), able.and(busy).filter(fits));
-        calm.chain(others).take(self.copies + usize::from(leaving)).collect()
+        let fitting = tiers.into_iter().flatten().filter(fits);
+        fitting.take(self.copies + usize::from(leaving)).collect()
     }
 
     fn fits(&self, place: MemberId, blocks: u64) -> bool {
@@ -89,11 +88,11 @@ impl Staging {
         &mut self,
         size: Size,
         calm: Set<MemberId>,
-        load: impl Fn(MemberId) -> u32,
+        burden: impl Fn(MemberId) -> u32,
     ) -> bool {
         let room = self.payload + size.blocks as usize <= self.table.capacity()
             && size.on_ring() <= self.len / SHARE
-            && self.holders_for(size, calm, load).is_some();
+            && self.holders_for(size, calm, burden).is_some();
         self.starved |= !room && self.dirty > 0;
         room
     }
@@ -158,11 +157,11 @@ impl Staging {
     /// A new entry that does nothing but tell the tail, on a note's holders, if there are enough.
     pub(in crate::engine) fn begin_tail(
         &mut self,
-        able: Set<MemberId>,
-        busy: Set<MemberId>,
+        tiers: [Set<MemberId>; 3],
         leaving: bool,
     ) -> Option<u64> {
-        let holders = self.holders_for_note(able, busy, leaving);
+        let holders = self.holders_for_note(tiers, leaving);
+        let able = tiers.into_iter().fold(Set::EMPTY, Set::or);
         if holders.is_empty() || !self.are_enough(holders, able) {
             return None;
         }
@@ -427,10 +426,18 @@ mod tests {
     }
 
     #[test]
+    fn a_note_goes_to_the_first_tiers_that_have_room() {
+        let log = Log::new(0);
+        let [one, two, three] = [1, 2, 3].map(|member| Set::one(MemberId(member)));
+        assert_eq!(log.staging.holders_for_note([three, two, one], false), three.or(two));
+        assert_eq!(log.staging.holders_for_note([Set::EMPTY, one, two], false), one.or(two));
+    }
+
+    #[test]
     fn a_note_is_in_every_place_that_it_is_said_to_be_in() {
         let geo = Geometry::new(Level::Raid6, 6, 8, 64).expect("it is possible");
         let mut staging = Staging::empty(&geo, Pba(100), core::iter::repeat_n(RING, 6), 0);
-        let holders = staging.holders_for_note(geo.member_set(), Set::EMPTY, true);
+        let holders = staging.holders_for_note([geo.member_set(), Set::EMPTY, Set::EMPTY], true);
         let number = staging.begin(Kind::Tail, Stripe(0), holders, |_| ());
         // As many as may be lost, one more, and one in place of the member that leaves.
         assert_eq!(holders.len(), 4);

@@ -1,16 +1,38 @@
-//! Shares of parity that are only as uneven as it takes to have members' lives a gap apart.
+//! Shares of parity that are only as uneven as it takes to have members' lives a gap apart, so that
+//! members do not wear out together.
 
-use super::wear::Wear;
+mod wear;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub use wear::{Wear, percents};
+
+/// When members are replaced, in percent of their rated life used: a drive that can take less than its rating does
+/// not report that.
+pub const REPLACED_AT: u8 = 90;
+
+/// How far apart neighbours' lives are kept if there is room for it, in percents of a rated life.
+const GAP: u8 = 15;
 
 /// How far is looked ahead at least, in percents of the oldest's life. Reports are up to a percent behind: that
 /// is not made up for in the oldest's last bytes, with next to all of the parity.
 const AHEAD: f64 = 5.0;
 
+/// How far apart neighbours' lives are kept, in percents of a rated life, if members are replaced at `end`%.
+#[must_use]
+pub fn gap(members: usize, end: u8) -> u8 {
+    let members = u8::try_from(members.max(1)).unwrap_or(u8::MAX);
+    (end / members).min(GAP)
+}
+
 /// The shares with which, when the oldest member is at its end, neighbours are `gap` apart, and which are as even
 /// as they can be for that. Lives are in percent used: `used` by member, and `end` when a member is replaced.
+/// Shares are whole percents that add up to 1, or all alike.
 ///
 /// Where even no parity at all keeps a member far enough behind, it is as near to that as it can be.
-pub(super) fn shares(wear: Wear, used: &[f64], end: f64, gap: f64) -> Vec<f64> {
+#[must_use]
+pub fn shares(wear: Wear, used: &[f64], end: f64, gap: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..used.len()).collect();
     order.sort_by(|&a, &b| used[b].total_cmp(&used[a]));
     let ages: Vec<f64> = order.iter().map(|&member| used[member]).collect();

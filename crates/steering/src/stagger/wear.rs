@@ -1,8 +1,11 @@
 //! How much each member is written for a byte of users, by its share of parity.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 /// An array's shape and its mix of writes.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Wear {
+pub struct Wear {
     members: f64,
     parities: f64,
     /// The part of users' bytes that comes as small writes.
@@ -10,7 +13,9 @@ pub(super) struct Wear {
 }
 
 impl Wear {
-    pub(super) fn new(members: usize, parities: usize, small: f64) -> Self {
+    /// Of so many members and parities, where this part of users' bytes comes as small writes, from 0 to 1.
+    #[must_use]
+    pub fn new(members: usize, parities: usize, small: f64) -> Self {
         Self { members: members as f64, parities: parities as f64, small }
     }
 
@@ -24,22 +29,26 @@ impl Wear {
     /// A member holds parity in the part f = parities × share of the stripes, and data in the others. A small write
     /// goes to one of the stripe's data chunks, so to the member with (1 − f) / data, and to its parity with f. Of
     /// whole stripes each member takes as much as each data chunk does: 1 / data.
-    pub(super) fn written(self, shares: &[f64]) -> Vec<f64> {
+    #[must_use]
+    pub fn written(self, shares: &[f64]) -> Vec<f64> {
         shares.iter().map(|share| self.least() + self.by_parity() * share).collect()
     }
 
     /// What a member without parity is written for a byte of users.
-    pub(super) fn least(self) -> f64 {
+    #[must_use]
+    pub fn least(self) -> f64 {
         1.0 / self.data()
     }
 
     /// What one with as much parity as can be on one member is.
-    pub(super) fn most(self) -> f64 {
+    #[must_use]
+    pub fn most(self) -> f64 {
         self.least() + self.by_parity() / self.parities
     }
 
     /// What all members are.
-    pub(super) fn total(self) -> f64 {
+    #[must_use]
+    pub fn total(self) -> f64 {
         self.members * self.least() + self.by_parity()
     }
 
@@ -49,23 +58,27 @@ impl Wear {
     }
 
     /// Whether shares of parity change what members are written.
-    pub(super) fn depends_on_shares(self) -> bool {
+    #[must_use]
+    pub fn depends_on_shares(self) -> bool {
         self.by_parity() > 1e-9
     }
 
     /// The part of the stripes in which a member with this share holds parity.
-    pub(super) fn stripes(self, share: f64) -> f64 {
+    #[must_use]
+    pub fn stripes(self, share: f64) -> f64 {
         self.parities * share
     }
 
     /// Equal shares.
-    pub(super) fn even(self) -> Vec<f64> {
+    #[must_use]
+    pub fn even(self) -> Vec<f64> {
         vec![1.0 / self.members; self.members as usize]
     }
 
     /// The shares with which members are written about as `rates` has it, for a byte of users, in whole percents as
     /// layouts take them.
-    pub(super) fn shares(self, rates: &[f64]) -> Vec<f64> {
+    #[must_use]
+    pub fn shares(self, rates: &[f64]) -> Vec<f64> {
         let exact: Vec<f64> = rates
             .iter()
             .map(|rate| ((rate - self.least()) / self.by_parity()).clamp(0.0, 1.0 / self.parities))
@@ -75,7 +88,8 @@ impl Wear {
 
     /// How fast small writes are with these shares, relative to equal ones: all wait for the member that is
     /// written most.
-    pub(super) fn speed(self, shares: &[f64]) -> f64 {
+    #[must_use]
+    pub fn speed(self, shares: &[f64]) -> f64 {
         let small = Self { small: 1.0, ..self };
         let most = small.written(shares).into_iter().fold(0.0, f64::max);
         small.total() / self.members / most
@@ -84,14 +98,16 @@ impl Wear {
 
 /// Parts of a whole in percents that add up to 100: each rounded down, and what is missing given to those that
 /// lost the most by it (the method of largest remainders).
-pub(super) fn percents(parts: &[f64]) -> Vec<u8> {
+#[must_use]
+pub fn percents(parts: &[f64]) -> Vec<u8> {
     let sum: f64 = parts.iter().sum();
     let exact: Vec<f64> = parts.iter().map(|part| 100.0 * part / sum).collect();
     // What is a whole number but for its last bits is not rounded down.
     let mut whole: Vec<u8> = exact.iter().map(|percent| (percent + 1e-9) as u8).collect();
+    let lost = exact.iter().zip(&whole).map(|(exact, whole)| exact - f64::from(*whole));
+    let lost: Vec<f64> = lost.collect();
     let mut by_loss: Vec<usize> = (0..parts.len()).collect();
-    let lost = |at: usize| exact[at] - exact[at].floor();
-    by_loss.sort_by(|&a, &b| lost(b).total_cmp(&lost(a)));
+    by_loss.sort_by(|&a, &b| lost[b].total_cmp(&lost[a]));
     let missing = 100 - whole.iter().map(|&percent| usize::from(percent)).sum::<usize>().min(100);
     by_loss.iter().take(missing).for_each(|&at| whole[at] += 1);
     whole
