@@ -5,6 +5,7 @@
 
 mod builtin;
 mod bus;
+mod check;
 mod error;
 mod lines;
 mod sizes;
@@ -421,7 +422,7 @@ impl Profile {
     /// # Errors
     /// The first impossibility that was found.
     pub fn check(&self) -> Result<(), ProfileError> {
-        error::check(self)
+        check::check(self)
     }
 
     /// The drive's own thresholds.
