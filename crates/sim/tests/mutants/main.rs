@@ -5,8 +5,8 @@
 //! including rare ones, which are skipped otherwise because very few seeds find them.
 //! `EVENKEEL_SEEDS=0..500000` tries more seeds.
 //!
-//! `found.txt` has the seed that last found each mutant. It is played first, since finding a seed
-//! takes most of the time. `EVENKEEL_MUTANTS_RECORD=1` rewrites the file.
+//! `found.txt` has the seed or the regression that last found each mutant. It is played first, since
+//! finding one takes most of the time. `EVENKEEL_MUTANTS_RECORD=1` rewrites the file.
 
 mod align;
 mod detours;
@@ -36,6 +36,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,7 +77,7 @@ const SEEDS: &str = "0..50000";
 /// Those of worlds of log volumes, which take longer.
 const LOG_SEEDS: &str = "0..4000";
 
-/// A line for each mutant that seeds find: the seed, and the mutant's name.
+/// A line for each mutant: the seed or the regression that finds it, and the mutant's name.
 const FOUND: &str = include_str!("found.txt");
 
 /// The time after which a mutant counts as hanging: only this finds a step that never returns.
@@ -83,6 +85,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The same for one seed, and the minimum for the regressions.
 const SEED_PATIENCE: Duration = Duration::from_secs(90);
+
+/// The same for one regression, which takes a second.
+const TEST_PATIENCE: Duration = Duration::from_secs(40);
+
+/// So that what it said last tells which test hangs, if one does.
+const ONE_BY_ONE: &str = "--test-threads=1";
 
 /// How many times as long as without a mutant the regressions may take.
 const SLOWER: u32 = 10;
@@ -107,65 +115,104 @@ fn every_mutant_has_its_place() {
 #[test]
 fn every_mutant_is_found() {
     let wanted = std::env::var("EVENKEEL_MUTANTS").unwrap_or_default();
-    let asked = std::env::var("EVENKEEL_SEEDS").ok();
-    let [player, played] = build();
-    // The unchanged copy passes.
-    assert_eq!(
-        run(&player, &["0..100"], None, PATIENCE),
-        None,
-        "without a mutant nothing is found"
-    );
-    assert_eq!(run(&player, &["log", "0..100"], None, PATIENCE), None, "nor in logs");
-    assert_eq!(run(&player, &["stack", "0..100"], None, PATIENCE), None, "nor in logs over arrays");
-    let begun = Instant::now();
-    assert_eq!(run(&played, &[], None, PATIENCE), None, "nor in what is played on purpose");
-    // On a busy machine everything is slow, which is no hang.
-    let played_patience = SEED_PATIENCE.max(begun.elapsed() * SLOWER);
-    let mut survivors = Vec::new();
-    let mut record = String::new();
+    let programs = Programs::build();
+    let mut all = Vec::new();
     for (number, mutant) in (0..).zip(mutants()).filter(|(_, m)| m.name.contains(&wanted)) {
-        if let (Some(why), true) = (mutant.rare, wanted.is_empty()) {
-            println!("     rare  {}: {why}", mutant.name);
-            continue;
-        }
-        let begun = Instant::now();
-        // Some mutants are found by no seed in a reasonable time, but by a regression: these are
-        // quick, so they run before all seeds.
-        let seeds = if mutant.kind.is_some() { LOG_SEEDS } else { SEEDS };
-        let seeds = asked.as_deref().unwrap_or(seeds);
-        let play = |seeds: &str, patience| {
-            let args: Vec<&str> = mutant.kind.into_iter().chain([seeds]).collect();
-            run(&player, &args, Some(number), patience)
-        };
-        let known = found_by(mutant.name).map(|seed| format!("{seed}..{}", seed + 1));
-        let by_known = known.and_then(|seeds| play(&seeds, SEED_PATIENCE));
-        let played = || run(&played, &[], Some(number), played_patience);
-        let found = by_known.or_else(played).or_else(|| play(seeds, PATIENCE));
-        if let Some(seed) = found.as_deref().and_then(seed_of) {
-            record += &format!("{seed} {}\n", mutant.name);
-        }
-        let seconds = begun.elapsed().as_secs_f32();
-        println!("{seconds:6.1} s  {}: {}", mutant.name, found.as_deref().unwrap_or("SURVIVED"));
-        if found.is_none() {
-            survivors.push(mutant.name);
+        match mutant.rare {
+            Some(why) if wanted.is_empty() => println!("     rare  {}: {why}", mutant.name),
+            _ => all.push((number, mutant)),
         }
     }
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(vec![None; all.len()]);
+    let work = &|worker| {
+        while let Some(&(number, mutant)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let begun = Instant::now();
+            let line = programs.find(worker, number, mutant);
+            let seconds = begun.elapsed().as_secs_f32();
+            let told = line.as_deref().unwrap_or("SURVIVED");
+            println!("{seconds:6.1} s  {}: {}", mutant.name, told.get(..110).unwrap_or(told));
+            let at = all.iter().position(|(other, _)| *other == number).expect("it is one of them");
+            found.lock().expect("no worker panics")[at] = line;
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for worker in 0..workers {
+            scope.spawn(move || work(worker));
+        }
+    });
+    let found = found.into_inner().expect("no worker has panicked");
+    let found = || all.iter().map(|(_, mutant)| mutant.name).zip(&found);
     if std::env::var_os("EVENKEEL_MUTANTS_RECORD").is_some() {
+        let lines = found().filter_map(|(name, line)| {
+            let by = finder_of(line.as_deref()?)?;
+            Some(format!("{by} {name}\n"))
+        });
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutants/found.txt");
-        fs::write(path, record).expect("the list of seeds can be written");
+        fs::write(path, lines.collect::<String>()).expect("the list can be written");
     }
+    let survivors: Vec<_> = found().filter(|(_, by)| by.is_none()).map(|(name, _)| name).collect();
     assert_eq!(survivors, [""; 0], "nothing finds these");
 }
 
-/// The seed that last found a mutant, if there is one.
-fn found_by(mutant: &str) -> Option<u64> {
+/// What last found a mutant, if anything did: a seed, or a regression's name.
+fn found_by(mutant: &str) -> Option<&'static str> {
     let mut lines = FOUND.lines().filter_map(|line| line.split_once(' '));
-    lines.find(|(_, name)| *name == mutant)?.0.parse().ok()
+    lines.find(|(_, name)| *name == mutant).map(|(by, _)| by)
 }
 
-/// The seed that a failure names, as in `seed 17: what was wrong`.
-fn seed_of(failure: &str) -> Option<u64> {
-    failure.split_once(':')?.0.rsplit(' ').next()?.parse().ok()
+/// The seed or the regression that a failure names: `seed 17: what was wrong` or `test NAME ... FAILED`.
+fn finder_of(failure: &str) -> Option<&str> {
+    if let Some(test) = failure.strip_prefix("test ") {
+        return test.split(' ').next();
+    }
+    let seed = failure.split_once(':')?.0.rsplit(' ').next()?;
+    seed.parse::<u64>().is_ok().then_some(seed)
+}
+
+/// What plays the copy of the sources with all mutants.
+struct Programs {
+    seeds: PathBuf,
+    regressions: PathBuf,
+    /// The time after which the regressions count as hanging.
+    patience: Duration,
+}
+
+impl Programs {
+    /// Builds them, and sees that all is well without a mutant.
+    fn build() -> Self {
+        let [seeds, regressions] = build();
+        let plain = |program, args: &[&str]| run(program, args, None, 0, PATIENCE);
+        assert_eq!(plain(&seeds, &["0..100"]), None, "without a mutant nothing is found");
+        assert_eq!(plain(&seeds, &["log", "0..100"]), None, "nor in logs");
+        assert_eq!(plain(&seeds, &["stack", "0..100"]), None, "nor in logs over arrays");
+        let begun = Instant::now();
+        assert_eq!(plain(&regressions, &[ONE_BY_ONE]), None, "nor in what is played on purpose");
+        // On a busy machine everything is slow, which is no hang.
+        let patience = SEED_PATIENCE.max(begun.elapsed() * SLOWER);
+        Self { seeds, regressions, patience }
+    }
+
+    /// How a mutant is found, if it is.
+    fn find(&self, worker: usize, number: u32, mutant: &Mutant) -> Option<String> {
+        let number = Some(number);
+        let play = |seeds: &str, patience| {
+            let args: Vec<&str> = mutant.kind.into_iter().chain([seeds]).collect();
+            run(&self.seeds, &args, number, worker, patience)
+        };
+        let known = |by: &str| match by.parse::<u64>() {
+            Ok(seed) => play(&format!("{seed}..{}", seed + 1), SEED_PATIENCE),
+            Err(_) => run(&self.regressions, &[by, "--exact"], number, worker, TEST_PATIENCE),
+        };
+        // Regressions run before all seeds: they are quick, and some mutants are found by no seed in a
+        // reasonable time.
+        let regressions = || run(&self.regressions, &[ONE_BY_ONE], number, worker, self.patience);
+        let seeds = std::env::var("EVENKEEL_SEEDS");
+        let usual = if mutant.kind.is_some() { LOG_SEEDS } else { SEEDS };
+        let seeds = || play(seeds.as_deref().unwrap_or(usual), PATIENCE);
+        found_by(mutant.name).and_then(known).or_else(regressions).or_else(seeds)
+    }
 }
 
 /// All mutants, by the part of the engine that they are in.
@@ -267,13 +314,19 @@ fn places(text: &str, part: &str) -> Vec<Range<usize>> {
     found.map(|window| window[0].0..end(window[window.len() - 1])).collect()
 }
 
-/// Runs a program with a mutant switched on; returns how it was found, if it was.
-fn run(program: &Path, args: &[&str], mutant: Option<u32>, patience: Duration) -> Option<String> {
+/// Runs a program with a mutant switched on, for one of the workers; returns how it was found, if it was.
+fn run(
+    program: &Path,
+    args: &[&str],
+    mutant: Option<u32>,
+    worker: usize,
+    patience: Duration,
+) -> Option<String> {
     let mut command = Command::new(program);
     command.args(args).env_remove("EVENKEEL_MUTANT");
     command.envs(mutant.map(|number| ("EVENKEEL_MUTANT", number.to_string())));
     // To a file: a pipe that is not read could be full before the program ends.
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants/said");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutants/said-{worker}"));
     let said = fs::File::create(&path).expect("a file");
     command.stdin(Stdio::null()).stdout(said).stderr(Stdio::null());
     let mut child = command.spawn().expect("it runs");
@@ -285,14 +338,16 @@ fn run(program: &Path, args: &[&str], mutant: Option<u32>, patience: Duration) -
         if begun.elapsed() > patience {
             child.kill().expect("it can be ended");
             child.wait().expect("it has ended");
-            return Some("it hangs".into());
+            let said = fs::read_to_string(path).expect("what it said");
+            let test = said.lines().last().filter(|line| line.ends_with("... "));
+            return Some(test.map_or_else(|| "it hangs".into(), |test| format!("{test}hangs")));
         }
         thread::sleep(Duration::from_millis(20));
     };
     let said = fs::read(path).expect("what it said");
     let said = String::from_utf8_lossy(&said);
     let line = said.lines().find(|line| line.contains("seed") || line.contains("FAILED"));
-    (!status.success()).then(|| line.unwrap_or("it fails").chars().take(110).collect())
+    (!status.success()).then(|| line.unwrap_or("it fails").into())
 }
 
 /// The relevant sources, unchanged, with a workspace of their own.
