@@ -18,7 +18,7 @@ use crate::shard::{ShardError, run_shard};
 /// The accepted difference from the wanted share, relative to it.
 const TOLERANCE: f64 = 0.05;
 
-/// The same if no load was better: where the array is overloaded just above, or the share jumps.
+/// The same of the nearest of all loads that were tried: where the array is overloaded just above it, say.
 const TOLERANCE_AT_LAST: f64 = 0.15;
 
 /// Loads that are tried for one share; more would not help.
@@ -130,12 +130,13 @@ impl Search<'_> {
         let swept = base.swept.iter().find(|(key, _)| key == GC_DUTY);
         let wanted = swept.and_then(|(_, value)| value.as_float()).expect("it is calibrated");
         let mut load = self.calibration.load(&base.point).expect("it was looked at when read");
-        let (mut found, mut overloaded) = (0.0, false);
+        let (mut found, mut overloaded, mut tried) = (0.0, false, load);
         // The greatest load that was too little, and the least that was too much.
         let (mut little, mut much) = (0.0, f64::INFINITY);
         let mut nearest: Option<(f64, f64)> = None;
         for _ in 0..LOADS_MAX {
             (found, overloaded) = self.measure(&base.point, load)?;
+            tried = load;
             if found == 0.0 {
                 return Err(CalibrateError::Idle { key: key.clone(), load });
             }
@@ -161,7 +162,8 @@ impl Search<'_> {
         match nearest {
             Some((off, load)) if off <= TOLERANCE_AT_LAST => Ok(load),
             Some(_) | None => {
-                Err(CalibrateError::NotFound { wanted, key: key.clone(), load, found, overloaded })
+                let (key, load) = (key.clone(), tried);
+                Err(CalibrateError::NotFound { wanted, key, load, found, overloaded })
             }
         }
     }

@@ -12,7 +12,9 @@ const APART: f64 = 5.0;
 /// Lives that differ by less than this part are equal.
 const EQUAL: f64 = 0.001;
 
-/// The members that are younger than those that are about as old. `used` has how much of its life each has used, in
+/// The members that are younger than those that are about as old: that have used less of their lives, and less
+/// beside what their parity makes of it. Both, because members need not have been new together, nor with this
+/// parity. `used` has how much of its life each has used, in
 /// percent, where it is known; `parity` the part of the stripes in which each holds parity
 /// ([`parity_shares`](crate::collect::age::parity_shares)), by which small writes wear it. Staging devices come after
 /// the members, and are neither young nor old.
@@ -21,12 +23,18 @@ pub fn young(used: &[Option<f64>], parity: &[f64]) -> Set<MemberId> {
     let optimal = optimal_ages(parity);
     let ages = || {
         let known: Set<MemberId> = Set::first(optimal.len().min(used.len()));
-        known.filter_map(|member| Some((member, used[member.index()]? / optimal[member.index()])))
+        known.filter_map(|member| {
+            let used = used[member.index()]?;
+            Some((member, [used, used / optimal[member.index()]]))
+        })
     };
-    let is_young = |&(_, age): &(MemberId, f64)| {
-        let near = ages().filter(|(_, other)| (other - age).abs() <= APART);
-        let (count, sum) = near.fold((0.0, 0.0), |(count, sum), (_, age)| (count + 1.0, sum + age));
-        age * count < sum * (1.0 - EQUAL)
+    let is_young = |&(_, of): &(MemberId, [f64; 2])| {
+        let near = ages().filter(|(_, other)| (other[1] - of[1]).abs() <= APART);
+        let none = (0.0, [0.0; 2]);
+        let (count, sums) = near.fold(none, |(count, sums), (_, other)| {
+            (count + 1.0, [sums[0] + other[0], sums[1] + other[1]])
+        });
+        (0..2).all(|by| of[by] * count < sums[by] * (1.0 - EQUAL))
     };
     ages().filter(is_young).map(|(member, _)| member).collect()
 }
@@ -56,7 +64,20 @@ mod tests {
         let optimal = optimal_ages(&parity);
         let by_parity = [0, 1, 2, 3].map(|member: usize| 4.0 * optimal[member]);
         assert!(of(by_parity, parity).is_empty(), "they are as they should be");
-        assert_eq!(of([2.0; 4], parity), [3], "it has written the least for its parity");
+        assert_eq!(
+            of([2.0, 2.0, 2.0, 1.8], parity),
+            [3],
+            "it has written the least for its parity"
+        );
+    }
+
+    /// Members that were worn alike get parity in shares by which they come apart: what is staged is not to
+    /// wear those with the most parity even more.
+    #[test]
+    fn nobody_is_young_that_has_used_as_much_as_the_others() {
+        let parity = [0.53, 0.33, 0.14, 0.0];
+        assert!(of([10.0; 4], parity).is_empty());
+        assert!(of([12.0, 11.0, 10.0, 10.0], parity).is_empty());
     }
 
     #[test]

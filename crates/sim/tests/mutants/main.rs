@@ -203,7 +203,10 @@ impl Programs {
         };
         let known = |by: &str| match by.parse::<u64>() {
             Ok(seed) => play(&format!("{seed}..{}", seed + 1), SEED_PATIENCE),
-            Err(_) => run(&self.regressions, &[by, "--exact"], number, worker, TEST_PATIENCE),
+            Err(_) => {
+                let args = [by, "--exact", ONE_BY_ONE];
+                run(&self.regressions, &args, number, worker, TEST_PATIENCE)
+            }
         };
         // Regressions run before all seeds: they are quick, and some mutants are found by no seed in a
         // reasonable time.

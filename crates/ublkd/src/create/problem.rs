@@ -168,8 +168,8 @@ pub enum CreateError {
     Policy(#[from] PolicyError),
     /// Parity is to be shared by age, and members do not tell theirs.
     #[error(
-        "{} {} not tell how worn {}, by which parity is to be shared: give each member's share in percent, like \
-         5,10,15,70, or leave --parity-shares out",
+        "{} {} not tell how worn {}, by which parity is to be shared (only root may ask drives): give each member's \
+         share in percent, like 5,10,15,70, or leave --parity-shares out",
         paths.iter().map(|path| shown(path).to_string()).collect::<Vec<_>>().join(", "),
         if paths.len() == 1 { "does" } else { "do" },
         if paths.len() == 1 { "it is" } else { "they are" }
