@@ -45,7 +45,7 @@ impl Tails {
         };
         let requests = self.named("plain")?.responses.count;
         let mut lines = vec![
-            format!("The same {requests} requests to five aged SSDs, in virtual time"),
+            format!("The same {requests} requests to a RAID5 of five aged SSDs, in virtual time"),
             row("", self.0.iter().map(|(name, _)| name.clone())),
             row("  mean", all(&|figures| ms(figures.responses.mean_us))),
         ];
@@ -97,6 +97,9 @@ fn slowest_of_thousand(latency: &Latency) -> f64 {
     at.map_or(latency.max_us, |at| latency.quantiles_us[at])
 }
 
+/// Three digits of it.
 fn ms(us: f64) -> String {
-    format!("{:.2} ms", us / 1000.0)
+    let ms = us / 1000.0;
+    let decimals = [(10.0, 2), (100.0, 1)].into_iter().find(|(below, _)| ms < *below);
+    format!("{ms:.*} ms", decimals.map_or(0, |(_, decimals)| decimals))
 }
