@@ -14,10 +14,11 @@ const EQUAL: f64 = 0.001;
 
 /// The members that are younger than those that are about as old: that have used less of their lives, and less
 /// beside what their parity makes of it. Both, because members need not have been new together, nor with this
-/// parity. `used` has how much of its life each has used, in
-/// percent, where it is known; `parity` the part of the stripes in which each holds parity
-/// ([`parity_shares`](crate::collect::age::parity_shares)), by which small writes wear it. Staging devices come after
-/// the members, and are neither young nor old.
+/// parity.
+///
+/// `used` has how much of its life each has used, in percent, where it is known; `parity` the part of the stripes
+/// in which each holds parity ([`parity_shares`](crate::collect::age::parity_shares)), by which small writes wear
+/// it. Staging devices come after the members, and are neither young nor old.
 #[must_use]
 pub fn young(used: &[Option<f64>], parity: &[f64]) -> Set<MemberId> {
     let optimal = optimal_ages(parity);

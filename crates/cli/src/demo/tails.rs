@@ -8,10 +8,12 @@ use std::thread;
 use anyhow::{Context, Result};
 use lab::experiment::{Experiment, Labelled};
 use lab::measure::{Figures, Latency, QUANTILES};
+use lab::results::Unit;
 use lab::shard::run_shard;
 use serde_json::{Value, json};
 
 use super::spread::row;
+use crate::lab::values::value;
 
 /// What is played; `evenkeel lab run` plays it, too.
 const EXPERIMENT: &str = include_str!("../../../../examples/experiments/demo.toml");
@@ -47,21 +49,21 @@ impl Tails {
         let mut lines = vec![
             format!("The same {requests} requests to a RAID5 of five aged SSDs, in virtual time"),
             row("", self.0.iter().map(|(name, _)| name.clone())),
-            row("  mean", all(&|figures| ms(figures.responses.mean_us))),
+            row("  mean", all(&|figures| time(figures.responses.mean_us))),
         ];
         lines.extend(QUANTILES.iter().zip(0..).filter(|((name, _), _)| *name != "p95").map(
             |((name, _), at): (_, usize)| {
-                row(&format!("  {name}"), all(&|figures| ms(figures.responses.quantiles_us[at])))
+                row(&format!("  {name}"), all(&|figures| time(figures.responses.quantiles_us[at])))
             },
         ));
-        lines.push(row("  slowest", all(&|figures| ms(figures.responses.max_us))));
+        lines.push(row("  slowest", all(&|figures| time(figures.responses.max_us))));
         let (plain, evenkeel) = (self.named("plain")?, self.named("evenkeel")?);
         lines.push(format!(
             "\nOf a thousand requests the slowest took {}, with the policy evenkeel {}; for that, flash \
              was written {:.1} times as much.\nThese SSDs tell when they collect garbage, and do so when \
              they are told to.",
-            ms(slowest_of_thousand(&plain.responses)),
-            ms(slowest_of_thousand(&evenkeel.responses)),
+            time(slowest_of_thousand(&plain.responses)),
+            time(slowest_of_thousand(&evenkeel.responses)),
             evenkeel.total_waf / plain.total_waf,
         ));
         Ok(lines.join("\n"))
@@ -97,9 +99,6 @@ fn slowest_of_thousand(latency: &Latency) -> f64 {
     at.map_or(latency.max_us, |at| latency.quantiles_us[at])
 }
 
-/// Three digits of it.
-fn ms(us: f64) -> String {
-    let ms = us / 1000.0;
-    let decimals = [(10.0, 2), (100.0, 1)].into_iter().find(|(below, _)| ms < *below);
-    format!("{ms:.*} ms", decimals.map_or(0, |(_, decimals)| decimals))
+fn time(us: f64) -> String {
+    value(us, Unit::Microseconds)
 }

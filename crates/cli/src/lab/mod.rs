@@ -13,7 +13,7 @@ mod verify;
 
 mod results;
 mod validate;
-mod values;
+pub(crate) mod values;
 
 use std::process::ExitCode;
 

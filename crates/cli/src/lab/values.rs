@@ -5,7 +5,7 @@ use lab::results::{Estimate, Unit};
 use crate::size::Size;
 
 /// A figure and its unit.
-pub(super) fn value(value: f64, unit: Unit) -> String {
+pub(crate) fn value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Microseconds => time(value),
         Unit::Seconds => time(value * 1e6),

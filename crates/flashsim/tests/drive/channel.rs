@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use crate::any::any_profile;
-use crate::{command, drain, exercise, small};
+use crate::{all_end, command, drain, small};
 
 const COMMANDS: Commands = Commands { read_us: 1.0, plane_us: 0.5, program_us: 2.0, erase_us: 3.0 };
 
@@ -130,7 +130,6 @@ fn a_die_that_has_suspended_something_waits_for_its_channel_too() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]
 
-    /// Every command ends exactly once, in order of time, and the same way again.
     #[test]
     fn every_command_ends(mut profile in any_profile(), us in 0u32..3, seed in 0u64..1000) {
         let time = f64::from(us) / 2.0;
@@ -141,17 +140,6 @@ proptest! {
         if profile.ftl.die == DieChoice::MostFree {
             profile.ftl.die = DieChoice::ShortestQueue;
         }
-        let run = || {
-            let mut ssd = Ssd::new(&profile, Precondition::Aged(1.5), seed).unwrap();
-            let ended = exercise(&mut ssd, seed, 600);
-            ssd.check();
-            (ended, ssd.stats())
-        };
-        let (ended, stats) = run();
-        let mut tags: Vec<u64> = ended.iter().map(|ended| ended.tag).collect();
-        tags.sort_unstable();
-        prop_assert_eq!(tags, (0..600).collect::<Vec<_>>());
-        prop_assert!(ended.is_sorted_by_key(|ended| ended.at));
-        prop_assert_eq!((ended, stats), run());
+        all_end(&profile, seed)?;
     }
 }

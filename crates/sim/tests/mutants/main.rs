@@ -126,13 +126,14 @@ fn every_mutant_is_found() {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![None; all.len()]);
     let work = &|worker| {
-        while let Some(&(number, mutant)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(number, mutant)) = all.get(at) else { return };
             let begun = Instant::now();
             let line = programs.find(worker, number, mutant);
             let seconds = begun.elapsed().as_secs_f32();
             let told = line.as_deref().unwrap_or("SURVIVED");
             println!("{seconds:6.1} s  {}: {}", mutant.name, told.get(..110).unwrap_or(told));
-            let at = all.iter().position(|(other, _)| *other == number).expect("it is one of them");
             found.lock().expect("no worker panics")[at] = line;
         }
     };
