@@ -144,10 +144,10 @@ impl Machine {
     /// Those of them that are in no use: what they hold means nothing until the next step.
     pub fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
         let (array, log) = match self {
-            Self::Array(engine) => (engine.free_scratch(), None),
-            Self::Log(array) => (&[][..], Some(array)),
+            Self::Array(engine) => (Some(engine.free_scratch()), None),
+            Self::Log(array) => (None, Some(array)),
         };
-        array.iter().copied().chain(log.into_iter().flat_map(|array| array.free_buffers()))
+        array.into_iter().flatten().chain(log.into_iter().flat_map(|array| array.free_buffers()))
     }
 
     /// Where the memory is that a group's engine names.

@@ -132,6 +132,7 @@ impl World {
         let (scenario, source) = (&self.scenario, &mut self.source);
         self.summary.detours += counters.detours;
         self.summary.hedges += counters.hedged_reads;
+        self.summary.warm += counters.warm_blocks;
         self.summary.copy_reads += counters.copy_reads;
         self.summary.staged += counters.staged_writes;
         self.summary.reclaimed += counters.reclaimed_blocks;

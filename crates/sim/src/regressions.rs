@@ -45,6 +45,7 @@ mod spare_trim;
 mod staging;
 mod succession;
 mod unrecorded;
+mod warm;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
     Scenario {
@@ -70,6 +71,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         jobs: 30,
         background_jobs: 4,
         scratch_blocks: 400,
+        warm_blocks: 0,
         requests: 0,
         lives: 1,
         load: Load {

@@ -72,6 +72,8 @@ pub struct Scenario {
     pub background_jobs: u16,
     /// Scratch memory in blocks.
     pub scratch_blocks: u32,
+    /// Memory in blocks for what is written again and again.
+    pub warm_blocks: u32,
     /// How many requests there are in all.
     pub requests: u32,
     /// How many lives: between two of them the power fails, or the array is stopped.
@@ -207,6 +209,7 @@ impl Playable for Scenario {
             jobs: 6 + source.below(30) as u16,
             background_jobs: 1 + source.below(4) as u16,
             scratch_blocks: source.below(400) as u32,
+            warm_blocks: 0,
             requests: 100,
             lives: 1 + source.below(4) as u32,
             load: Load {
@@ -244,6 +247,7 @@ impl Playable for Scenario {
         // Mostly maps of several pages.
         scenario.page_bits = source.one_of(&[0, 2, 4, 16]);
         scenario.whole_entries = source.chance(1, 2);
+        scenario.warm_blocks = warm_blocks(scenario.scratch_blocks);
         scenario
     }
 
@@ -269,6 +273,7 @@ impl Playable for Scenario {
         s.with(|s| s.distributed_spare = false);
         s.with(|s| s.placement = 0);
         s.with(|s| s.whole_entries = false);
+        s.with(|s| s.warm_blocks = 0);
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
         s.with(|s| s.tags = s.tags.div_ceil(2));
@@ -321,6 +326,12 @@ impl Scenario {
     pub(crate) fn least_members(&self) -> usize {
         least_members(self.level)
     }
+}
+
+/// In one world of four something is kept in memory, mostly little. It follows from a number that is drawn
+/// for something else.
+fn warm_blocks(drawn: u32) -> u32 {
+    if drawn % 4 == 3 { [4, 16, 64, 1024][(drawn / 4 % 4) as usize] } else { 0 }
 }
 
 fn least_members(level: Level) -> usize {

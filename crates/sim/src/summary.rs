@@ -24,6 +24,8 @@ pub struct Summary {
     pub staged: u64,
     /// Blocks that came home from the staging log.
     pub reclaimed: u64,
+    /// Blocks that writes found in memory instead of reading them.
+    pub warm: u64,
     /// Reads that were served from copies, as home was busy.
     pub copy_reads: u64,
     /// How often SSDs collected garbage, if the disks are SSDs.
@@ -69,6 +71,7 @@ impl AddAssign for Summary {
         self.hedges += other.hedges;
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;
+        self.warm += other.warm;
         self.copy_reads += other.copy_reads;
         self.simulated += other.simulated;
         self.digest ^= other.digest;

@@ -13,10 +13,11 @@ use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
-use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
+use raidcore::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe};
 use raidlog::host::{self, Work};
 use raidlog::{Machine, ONLY};
 
+use crate::checks;
 use crate::create::create;
 use crate::digest::Digest;
 use crate::disk::{Data, Disk, KEPT};
@@ -171,6 +172,7 @@ impl World {
             hedges: self.summary.hedges + self.engine().counters().hedged_reads,
             staged: self.summary.staged + self.engine().counters().staged_writes,
             reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
+            warm: self.summary.warm + self.engine().counters().warm_blocks,
             copy_reads: self.summary.copy_reads + self.engine().counters().copy_reads,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
@@ -279,7 +281,20 @@ impl World {
             self.whole_at = self.model.now();
         }
         self.engine().check();
+        self.spoil_free_memory();
+        checks::warm::are_as_at_home(self);
         self.give_up();
+    }
+
+    /// A host may give back the memory of free buffers at any time.
+    fn spoil_free_memory(&mut self) {
+        if self.scenario.warm_blocks > 0 {
+            let chunk = self.engine().geometry().chunk();
+            let free: Vec<u16> = self.machine.free_buffers().collect();
+            for buffer in free {
+                self.memory.blocks_mut(Mem::Scratch { buffer, at: 0 }, chunk).fill([0x5a; KEPT]);
+            }
+        }
     }
 
     /// Says which members are busy, and perhaps which are young: any, or none.
@@ -348,6 +363,7 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
         jobs: scenario.jobs,
         background_jobs: scenario.background_jobs,
         scratch_blocks: scenario.scratch_blocks,
+        warm_blocks: scenario.warm_blocks,
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
         // The least pace is any as it is.
         slowdown: None,

@@ -52,6 +52,9 @@ pub use crate::ring::{
     DelayedIo, FlashLog, FlashReport, IoStats, LATENCY_BOUNDS_NS, Quantiles, Transfers,
 };
 
+/// Memory for what is written again and again, in blocks: 16 MiB, or less where fewer are.
+const WARM_BLOCKS: u32 = 4096;
+
 /// How an array is run.
 #[derive(Clone, Copy, Debug)]
 pub struct HostConfig {
@@ -79,7 +82,7 @@ impl Default for HostConfig {
     /// Requests of up to 1 MiB, a limit of 30 s, 256 I/Os at once, registered memory.
     fn default() -> Self {
         Self {
-            engine: Config::default(),
+            engine: Config { warm_blocks: WARM_BLOCKS, ..Config::default() },
             max_request_blocks: 256,
             scheme: SCHEMES[0],
             signals: Source::Told,

@@ -15,6 +15,9 @@ pub struct Config {
     pub background_jobs: u16,
     /// Scratch memory in blocks, at least what one stripe needs is taken.
     pub scratch_blocks: u32,
+    /// Memory in blocks, in addition to the scratch memory, for old data and parity of what is written
+    /// again and again. With 0, each partial write reads them.
+    pub warm_blocks: u32,
     /// The pace of background work.
     pub pace: Pace,
     /// How much users may feel of it: as long as they do not feel more, it goes faster than the least pace.
@@ -22,7 +25,8 @@ pub struct Config {
     /// In which order redundancy is brought back.
     pub rebuild_order: &'static RebuildOrder,
     /// How long a region is left alone before its bit is cleared, how often the watermark of a rebuild is
-    /// made durable, and how long after the last write was staged they come home while users are busy.
+    /// made durable, how long after the last write was staged they come home while users are busy, and for
+    /// how long what was written again and again is kept in memory afterwards.
     pub quiesce_delay: Duration,
     /// What was discarded may read as anything once it is written again and a crash cuts that
     /// short; otherwise it reads as zeros, which costs a flush when it is written again.
@@ -36,6 +40,7 @@ impl Default for Config {
             jobs: 256,
             background_jobs: 16,
             scratch_blocks: 8192,
+            warm_blocks: 0,
             pace: Pace::default(),
             slowdown: Some(Slowdown::default()),
             rebuild_order: <&RebuildOrder>::default(),

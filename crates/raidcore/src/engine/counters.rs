@@ -17,6 +17,8 @@ pub struct Counters {
     pub reconstruct_writes: u64,
     /// Writes that were carried out together with another of the same stripe.
     pub merged_writes: u64,
+    /// Blocks of old data and parity that writes found in memory, and did not read.
+    pub warm_blocks: u64,
     /// Reads served by reconstruction.
     pub reconstructed_reads: u64,
     /// Of these, those that went around busy members.

@@ -13,6 +13,7 @@ use super::scrub::Scrub;
 use super::stage::{Stage, Turn};
 use super::staging::Logged;
 use super::steering::Way;
+use super::warm::Warming;
 use super::work::Work;
 use crate::geometry::{Geometry, Role};
 use crate::plan::{Bad, Base, Piece, Plan, SubIo, WriteKind};
@@ -22,7 +23,7 @@ use crate::units::{Mem, MemberId, Set, Stripe, Tag};
 pub(super) const PIECES_MAX: usize = 64;
 
 /// The most scratch buffers of a job: as many as a [`Set`] can name.
-const BUFFERS_MAX: usize = 64;
+pub(super) const BUFFERS_MAX: usize = 64;
 
 /// The scratch buffers of a job, by what they are to its plan.
 #[derive(Debug)]
@@ -125,6 +126,7 @@ pub struct Job {
     pub(super) hedge: Hedge,
     /// A copy is made of what it reads.
     pub(super) is_copied: bool,
+    pub(super) warming: Warming,
     pub(super) buffers: Buffers,
 }
 
@@ -153,6 +155,7 @@ impl Job {
             turn: Turn::Any,
             hedge: Hedge::default(),
             is_copied: false,
+            warming: Warming::default(),
             buffers: Buffers::default(),
         }
     }
@@ -180,11 +183,17 @@ impl Job {
         self.is_copied = false;
         assert!(self.outstanding == 0 && !self.marked && !self.buffers.held);
         assert!(self.log.staged.is_none() && !self.log.promised && self.fetching.is_empty());
+        assert!(self.warming.blocks.is_empty() && !self.warming.written);
     }
 
     /// The host's memory for the plan's.
     pub(super) fn bind(&self, mem: Mem) -> Mem {
+        const OTHERS: u16 = BUFFERS_MAX as u16;
         match mem {
+            // It is the host's number, and not a role's.
+            Mem::Scratch { buffer: other @ OTHERS.., at } => {
+                Mem::Scratch { buffer: other - OTHERS, at }
+            }
             Mem::Scratch { buffer, at } => {
                 Mem::Scratch { buffer: self.buffers.of(Role::at(usize::from(buffer))), at }
             }

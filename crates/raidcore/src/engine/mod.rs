@@ -60,6 +60,7 @@ mod staging;
 mod steering;
 mod users;
 mod wait;
+mod warm;
 mod work;
 
 use alloc::vec::Vec;
@@ -95,7 +96,7 @@ pub enum Why {
     /// Background work may go on.
     Pace,
     /// Regions that were left alone can be cleared, a watermark made durable, what was refused written
-    /// once more.
+    /// once more, memory given back.
     Quiesce,
     /// A read has taken long.
     Patience,
@@ -194,7 +195,9 @@ impl Engine {
         let patience = self.range.patience.deadline().map(|at| (at, Why::Patience));
         let trim = self.trim_deadline().map(|at| (at, Why::Pace));
         let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
+        let warm = self.range.warm.deadline(self.config.quiesce_delay).map(|at| (at, Why::Quiesce));
         let all = quiesce.into_iter().chain(pace).chain(trim).chain(patience).chain(heal);
+        let all = all.chain(warm);
         all.min_by_key(|&(at, _)| at)
     }
 
@@ -228,13 +231,13 @@ impl Engine {
     /// How many scratch buffers of one chunk the host has to provide.
     #[must_use]
     pub fn scratch_buffers(&self) -> u16 {
-        self.range.jobs.scratch_buffers()
+        self.range.jobs.scratch_buffers() + self.range.warm.buffers()
     }
 
     /// The scratch buffers that are in no use: what they hold means nothing until the next step.
     #[must_use]
-    pub fn free_scratch(&self) -> &[u16] {
-        self.range.jobs.free_scratch()
+    pub fn free_scratch(&self) -> impl Iterator<Item = u16> + '_ {
+        self.range.jobs.free_scratch().iter().copied().chain(self.range.warm.free_buffers())
     }
 
     /// Whether an unclean stop may have left any of these blocks with redundancy that does not match

@@ -13,6 +13,7 @@ use super::missed::Missed;
 use super::regions::Regions;
 use super::replay::Replays;
 use super::staging::Staging;
+use super::warm::Warm;
 use crate::meta::Assembled;
 
 /// See the [module](self).
@@ -29,6 +30,7 @@ pub(super) struct Range {
     pub(super) copies: Copies,
     pub(super) distributed: Distributed,
     pub(super) heat: Heat,
+    pub(super) warm: Warm,
 }
 
 impl Range {
@@ -66,6 +68,7 @@ impl Range {
             copies: Copies::new(record),
             distributed: Distributed::new(record),
             heat: Heat::new(geo.stripes(), &assembled.popularity),
+            warm: Warm::new(geo, config.warm_blocks, buffers),
         }
     }
 }

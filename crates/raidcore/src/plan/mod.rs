@@ -334,6 +334,24 @@ impl Plan {
         &self.operands[usize::from(run.start)..usize::from(run.start + run.count)]
     }
 
+    /// Takes out of the reads the blocks that `had` finds to be there already; tells how many.
+    pub fn spare_reads(&mut self, had: impl Fn(Role, u32) -> bool) -> u32 {
+        let (count, mut spared) = (self.reads.len(), 0);
+        for index in 0..count {
+            let io = self.reads[index];
+            for offset in 0..io.blocks {
+                let (row, mem) = (io.row + offset, io.mem.plus(offset));
+                if had(io.role, row) {
+                    spared += 1;
+                } else {
+                    push_joined_from(&mut self.reads, count, SubIo { row, blocks: 1, mem, ..io });
+                }
+            }
+        }
+        self.reads.drain(..count);
+        spared
+    }
+
     fn read(&mut self, io: SubIo) {
         push_joined(&mut self.reads, io);
     }
@@ -370,7 +388,12 @@ pub(crate) fn beside(geo: &Geometry, role: Role) -> Role {
 
 /// Adds an I/O, joined to an earlier one if it continues that one on the device and in memory.
 fn push_joined(list: &mut Vec<SubIo>, io: SubIo) {
-    let earlier = list.iter_mut().rev().find(|e| e.role == io.role);
+    push_joined_from(list, 0, io);
+}
+
+/// The same, where I/Os before `first` are none that it could be joined to.
+fn push_joined_from(list: &mut Vec<SubIo>, first: usize, io: SubIo) {
+    let earlier = list[first..].iter_mut().rev().find(|e| e.role == io.role);
     match earlier {
         Some(e) if e.row + e.blocks == io.row && e.mem.plus(e.blocks) == io.mem => {
             e.blocks += io.blocks;

@@ -66,9 +66,10 @@ impl LogArray {
     /// Those that are in no use.
     pub(crate) fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
         let segments = self.volume().into_iter().flat_map(LogVolume::free_buffers);
-        let engines = self.arrays.iter().flat_map(|lower| {
-            lower.engine.free_scratch().iter().map(|&buffer| lower.scratch + buffer)
-        });
+        let engines = self
+            .arrays
+            .iter()
+            .flat_map(|lower| lower.engine.free_scratch().map(|buffer| lower.scratch + buffer));
         segments.chain(self.free_slots.iter().copied()).chain(engines)
     }
 

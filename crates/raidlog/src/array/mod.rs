@@ -110,10 +110,10 @@ enum Stops {
 
 impl LogArray {
     /// The configuration of the engines below a volume; apart from what the volume needs, as
-    /// `wanted`.
+    /// `wanted`. Its batches are whole stripes, so nothing is kept in memory for partial writes.
     #[must_use]
     pub fn engine_config(config: &Config, wanted: engine::Config) -> engine::Config {
-        engine::Config { tags: tags(config), undefined_discards: true, ..wanted }
+        engine::Config { tags: tags(config), warm_blocks: 0, undefined_discards: true, ..wanted }
     }
 
     /// A new volume on arrays whose content does not matter.

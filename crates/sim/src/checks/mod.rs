@@ -7,3 +7,4 @@ pub(crate) mod ordering;
 pub(crate) mod overlap;
 pub(crate) mod parity;
 pub(crate) mod progress;
+pub(crate) mod warm;

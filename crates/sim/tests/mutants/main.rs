@@ -31,6 +31,7 @@ mod scrub;
 mod stack;
 mod staging;
 mod succession;
+mod warm;
 
 use std::fs;
 use std::ops::Range;
@@ -64,6 +65,7 @@ use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
 use succession::SUCCESSION;
+use warm::WARM;
 
 /// The crates that are copied.
 const CRATES: [&str; 5] = ["det", "flashsim", "raidcore", "raidlog", "sim"];
@@ -242,6 +244,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         HEALING,
         SCRUB,
         HEDGE,
+        WARM,
     ];
     arrays.into_iter().chain([LOG, STACK]).flatten()
 }

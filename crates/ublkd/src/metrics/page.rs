@@ -157,6 +157,11 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         c.merged_writes,
     );
     counter(
+        "evenkeel_warm_bytes_total",
+        "Old data and parity that writes found in memory, and did not read.",
+        c.warm_blocks * BLOCK_BYTES as u64,
+    );
+    counter(
         "evenkeel_reconstructed_reads_total",
         "Reads served by reconstruction, detours included.",
         c.reconstructed_reads,

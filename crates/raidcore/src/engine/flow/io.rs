@@ -99,6 +99,7 @@ impl Engine {
                 }
             }
         }
+        self.range.jobs[id].warming.written = true;
         self.after_write(id)
     }
 

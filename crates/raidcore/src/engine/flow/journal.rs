@@ -110,12 +110,8 @@ impl Engine {
     /// there, each has its chunk in one place, and parity is computed from all of the stripe. If a member fails
     /// after that, its chunk is one that is lost, and no job copies any of the stripe's before this one ends.
     fn may_leave_out(&self, id: JobId) -> bool {
-        let (job, membership) = (&self.range.jobs[id], &self.array.membership);
-        matches!(job.kind, WriteKind::Rest | WriteKind::Delta)
-            && !membership.impaired
-            && membership.recorder.is_durable()
-            && membership.spared().is_none()
-            && membership.succession().is_none()
+        matches!(self.range.jobs[id].kind, WriteKind::Rest | WriteKind::Delta)
+            && self.array.membership.is_plain()
     }
 
     /// What a job's entry holds, and where that is in the plan's memory.

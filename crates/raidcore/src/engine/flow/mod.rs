@@ -35,6 +35,7 @@ mod steering;
 mod store;
 mod succession;
 mod walk;
+mod warm;
 
 use alloc::vec::Vec;
 
@@ -49,6 +50,7 @@ impl Engine {
     /// Does all that can be done now.
     pub(super) fn run(&mut self, out: &mut Vec<Action>) {
         self.hedge();
+        self.cool_off();
         let mut rounds = 0_u32;
         loop {
             debug_assert!(rounds < 1 << 20, "a step goes round without end");

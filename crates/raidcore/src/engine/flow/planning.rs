@@ -17,6 +17,7 @@ impl Engine {
         self.range.jobs[id].retries.forget_tried();
         // An earlier plan may have read into scratch buffers what this one reads elsewhere.
         self.range.jobs[id].is_copied = false;
+        self.cool_down(id);
         let rebuilds = matches!(
             self.range.jobs[id].work,
             Work::Sync(PassKind::Rebuild(_) | PassKind::Distribute(_))
@@ -64,7 +65,13 @@ impl Engine {
         }
         match self.plan_home(id, (readable, writable), parity) {
             Ok(Stage::Finish) => Stage::Finish,
-            Ok(next) => self.planned(id, next, out),
+            Ok(next) => {
+                let next = self.planned(id, next, out);
+                if next == Stage::Buffers {
+                    self.warm_up(id);
+                }
+                next
+            }
             Err(Lost) => {
                 self.range.jobs[id].error = Some(RequestError::Io);
                 Stage::Finish

@@ -226,6 +226,7 @@ impl Engine {
     pub fn check(&self) {
         self.range.jobs.check();
         self.range.staging.check();
+        self.range.warm.check(self.range.jobs.iter().map(|job| job.warming.blocks.len()).sum());
         let is_up = |member| self.array.membership.state(member) == SlotState::Up;
         self.range.copies.check(|lba| self.range.staging.is_dirty(lba), is_up);
         self.array.flights.check();

@@ -214,6 +214,7 @@ impl Engine {
 
     fn finish(&mut self, id: JobId, out: &mut Vec<Action>) {
         self.range.jobs.release_buffers(id);
+        self.end_warming(id);
         self.end_intent(id, out);
         self.end_staging(id);
         self.end_unmarked(id);

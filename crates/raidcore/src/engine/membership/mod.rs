@@ -173,6 +173,14 @@ impl Membership {
         !self.recorder.is_broken() && (!self.impaired || !self.has_refusing())
     }
 
+    /// Whether all members serve, each chunk is in one place alone, and all of that is on record.
+    pub(in crate::engine) fn is_plain(&self) -> bool {
+        !self.impaired
+            && self.recorder.is_durable()
+            && self.spared().is_none()
+            && self.succession().is_none()
+    }
+
     /// The member whose chunks are on the distributed spare, or on their way there.
     pub(in crate::engine) fn spared(&self) -> Option<MemberId> {
         self.recorder.record.spared.map(|spared| spared.member)
