@@ -18,7 +18,6 @@ title = "Plain, evenkeel, ideal"
 [array]
 level = "raid5"
 members = 5
-consistency = "resync"
 staging = "32M"
 extra_reads = 0.25
 
