@@ -16,9 +16,9 @@ if [[ $here != "$wanted" ]]; then
     echo "Rows may be off by $percent % for that; to compare them strictly, measure the budget anew."
 fi
 
-# Lines of the budget: LEVEL CONSISTENCY HEALTH RW BS DEPTH COUNT INSTRUCTIONS.
+# Lines of the budget: LEVEL CONSISTENCY HEALTH RW BS DEPTH COUNT INSTRUCTIONS, and options of fio.
 array='' over=0
-while read -r level consistency health rw bs depth count budget; do
+while read -r level consistency health rw bs depth count budget options; do
     [[ $level == raid* ]] || continue
     if [[ $array != "$level $consistency" ]]; then
         if [[ $array ]]; then
@@ -42,7 +42,8 @@ while read -r level consistency health rw bs depth count budget; do
     # measured again.
     verdict=" instead of $budget"
     for _ in 1 2 3; do
-        measure "$rw" "$bs" "$depth" "$count"
+        # shellcheck disable=SC2086
+        measure "$rw" "$bs" "$depth" "$count" $options
         off=$((instructions * 100 - budget * 100))
         if ((${off#-} <= budget * percent)); then
             verdict=''
@@ -50,7 +51,7 @@ while read -r level consistency health rw bs depth count budget; do
         fi
     done
     [[ ! $verdict ]] || over=$((over + 1))
-    echo "$level $consistency $health $rw $bs $depth $count $instructions$verdict"
+    echo "$level $consistency $health $rw $bs $depth $count $instructions $options$verdict"
 done </vm/budget
 [[ $array ]] || fail "the budget is empty"
 stop >/dev/null
