@@ -194,7 +194,9 @@ impl Engine {
         let patience = self.range.patience.deadline().map(|at| (at, Why::Patience));
         let trim = self.trim_deadline().map(|at| (at, Why::Pace));
         let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
-        let all = quiesce.into_iter().chain(pace).chain(trim).chain(patience).chain(heal);
+        let log = self.log_trim_deadline().map(|at| (at, Why::Pace));
+        let trims = trim.into_iter().chain(log);
+        let all = quiesce.into_iter().chain(pace).chain(trims).chain(patience).chain(heal);
         all.min_by_key(|&(at, _)| at)
     }
 

@@ -17,7 +17,7 @@ pub(super) fn staging_world(seed: u64) -> World {
 }
 
 impl World {
-    fn busy(&mut self, member: usize) {
+    pub(super) fn busy(&mut self, member: usize) {
         self.step(Input::Busy(Set::one(MemberId::at(member))));
     }
 
