@@ -43,7 +43,7 @@ impl Engine {
     /// and collect no garbage now. None if the log has to stay as it is for the next start.
     fn trimmable(&self) -> Set<MemberId> {
         let membership = &self.array.membership;
-        let may = self.range.staging.exists()
+        let may = !self.range.staging.is_trimmed()
             && self.phase == Phase::Serving
             && membership.takes_writes();
         match may {

@@ -20,8 +20,8 @@ use super::Staging;
 use crate::engine::ring::{Entry, Ring};
 use crate::units::{MemberId, Pba, Set};
 
-/// The blocks of a piece, which begins at a multiple of them: 1 MiB, for which a command is worth its
-/// time, and which holds whole erase units of an SSD's map.
+/// The blocks of a piece, which begins at a multiple of them: 1 MiB, so that commands are few beside the
+/// writes that made it void, and none takes long.
 const PIECE: u64 = 256;
 
 /// In a small ring a piece is this part of it.
@@ -56,6 +56,11 @@ impl Trim {
         *left = (*left).min(ring.len() - ring.used());
     }
 
+    /// A device takes a place of which nothing is known: what its ring holds is void.
+    pub(super) fn begin_anew<E: Entry>(&mut self, place: MemberId, ring: &Ring<E>) {
+        self.left[place.index()] = ring.len();
+    }
+
     /// So many blocks of a ring are void.
     pub(super) fn freed(&mut self, place: usize, blocks: u64) {
         self.left[place] += blocks;
@@ -67,16 +72,23 @@ impl Trim {
     }
 }
 
-/// A piece of a ring that is worth a discard, and how many blocks are left to be discarded behind it.
-/// `left` void blocks before the oldest entry are to be.
-fn next_piece<E: Entry>(ring: &Ring<E>, left: u64) -> Option<(Range<u64>, u64)> {
-    let len = ring.len();
-    let piece = PIECE.min(len / PIECES);
-    let left = left.min((len - ring.used()).saturating_sub(len / AHEAD));
+/// How many blocks a piece of a ring has.
+fn piece_of<E: Entry>(ring: &Ring<E>) -> u64 {
+    PIECE.min(ring.len() / PIECES)
+}
+
+/// The piece of a ring of `len` blocks that is discarded next, and how many are left to be discarded behind
+/// it: `used` blocks from the `oldest` entry on are in use, and the `left` ones before it are to be discarded.
+fn next_piece(
+    (len, oldest, used): (u64, u64, u64),
+    piece: u64,
+    left: u64,
+) -> Option<(Range<u64>, u64)> {
+    let left = left.min((len - used).saturating_sub(len / AHEAD));
     if left == 0 || piece == 0 {
         return None;
     }
-    let start = (ring.oldest() + len - left) % len;
+    let start = (oldest + len - left) % len;
     let next = start.next_multiple_of(piece);
     let (from, passed) = if next < len { (next, next - start) } else { (0, len - start) };
     // What is left behind the last whole piece belongs to it.
@@ -88,16 +100,23 @@ fn next_piece<E: Entry>(ring: &Ring<E>, left: u64) -> Option<(Range<u64>, u64)> 
 impl Staging {
     /// The member or staging device, of those that are `calm`, of whose ring a piece is discarded next.
     fn next_to_trim(&self, calm: Set<MemberId>) -> Option<(MemberId, Range<u64>, u64)> {
-        if !self.exists() || self.trim.under_way.is_some() {
+        if self.trim.under_way.is_some() {
             return None;
         }
         let (n, turn) = (self.rings.len(), self.trim.turn);
         let pieces = calm.into_iter().filter_map(|place| {
-            let left = self.trim.left[place.index()];
-            let (piece, left) = next_piece(&self.rings[place.index()], left)?;
+            let (ring, left) = (&self.rings[place.index()], self.trim.left[place.index()]);
+            let taken = (ring.len(), ring.oldest(), ring.used());
+            let (piece, left) = next_piece(taken, piece_of(ring), left)?;
             Some((place, piece, left))
         });
         pieces.min_by_key(|(place, ..)| (place.index() + n - turn) % n)
+    }
+
+    /// Whether no ring has enough that is void, so that none need be looked at.
+    pub(in crate::engine) fn is_trimmed(&self) -> bool {
+        let mut rings = self.rings.iter().zip(&self.trim.left);
+        rings.all(|(ring, &left)| left < piece_of(ring).max(1))
     }
 
     /// Whether a piece of the rings of those that are `calm` is worth a discard now.
