@@ -11,12 +11,10 @@ use raidcore::meta::{Image, MetaPage, Unreadable};
 use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::source::Source;
+use crate::torn::mixed;
 
 /// How many bytes of a data block are kept.
 pub(crate) const KEPT: usize = 32;
-
-/// The atomic unit of a disk that does not write whole blocks atomically.
-const SECTOR: usize = 512;
 
 /// A block of data.
 pub(crate) type Data = [u8; KEPT];
@@ -422,10 +420,21 @@ impl<D: Kept> Disk<D> {
         self.meta.flush_failed(source, mark);
     }
 
-    /// The content after a discard: noise.
+    /// The content after a discard: noise. Of metadata, which begins with a magic, what it was, zeros, or some
+    /// sectors of each.
     pub(crate) fn discard(&mut self, source: &mut Source, at: u64, blocks: u64) {
         for at in at..at + blocks {
-            self.write_data(at, D::noise(source), false);
+            if at >= self.meta_blocks() {
+                self.write_data(at, D::noise(source), false);
+                continue;
+            }
+            let old = self.meta(at);
+            let block = match source.below(3) {
+                0 => *old,
+                1 => BLANK,
+                _ => mixed(source, old, &BLANK),
+            };
+            self.write_meta(at, Rc::new(block), false);
         }
     }
 
@@ -463,21 +472,6 @@ impl Disk {
 /// The content of a block that was being written; with `torn`, a mix of old and new.
 pub(crate) fn tear<D: Kept>(source: &mut Source, torn: bool, old: &D, new: &D) -> D {
     if torn { D::torn(source, old, new) } else { new.clone() }
-}
-
-/// A block with some old and some new sectors.
-fn mixed(
-    source: &mut Source,
-    old: &[u8; BLOCK_BYTES],
-    new: &[u8; BLOCK_BYTES],
-) -> [u8; BLOCK_BYTES] {
-    let mut mixed = *old;
-    for (to, from) in mixed.chunks_mut(SECTOR).zip(new.chunks(SECTOR)) {
-        if source.chance(1, 2) {
-            to.copy_from_slice(from);
-        }
-    }
-    mixed
 }
 
 impl<D: Kept> Image for Disk<D> {

@@ -36,6 +36,7 @@ mod simpler;
 mod source;
 pub mod stack;
 mod summary;
+mod torn;
 mod under_way;
 mod user;
 mod world;

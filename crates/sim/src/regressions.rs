@@ -30,6 +30,7 @@ mod hedge;
 mod inherited;
 mod journal;
 mod left;
+mod log_trim;
 mod maps;
 mod marks;
 mod monotone;

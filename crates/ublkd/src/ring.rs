@@ -31,7 +31,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::health::Readings;
-use crate::members::{Device, DurableBy};
+use crate::members::{Device, DurableBy, Kind};
 use crate::open_members::{MEMBERS, MemberIndex, Members};
 use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
 use crate::resident::Command;
@@ -303,16 +303,21 @@ impl Ring {
         self.start(now, id, arena);
     }
 
-    /// Begins to give a range back.
+    /// Begins to give a range back. If that is only `for_now`, a file keeps it.
     pub(crate) fn discard(
         &mut self,
         now: Instant,
         arena: &mut Arena,
         io: (IoName, DeviceId),
         range: (Pba, u32),
+        for_now: bool,
     ) {
         let member = self.find(io.1).and_then(|index| self.members[usize::from(index.0)].as_ref());
-        if member.is_some_and(|member| member.keeps_everything) {
+        let keeps = |member: &Member| {
+            let is_file = member.device.kind() == Kind::File && !member.flash;
+            member.keeps_everything || for_now && is_file
+        };
+        if member.is_some_and(keeps) {
             self.done.push_back((io.0, Ok(())));
             return;
         }

@@ -453,6 +453,7 @@ mod tests {
             copied_bytes: 0,
             copy_reads: 0,
             reclaimed_bytes: 28 * mib,
+            discarded_bytes: 0,
             full: 3,
             lost_bytes: 0,
             lost: Vec::new(),

@@ -45,6 +45,8 @@ pub struct Counters {
     pub staging_full: u64,
     /// Blocks brought home from the staging log.
     pub reclaimed_blocks: u64,
+    /// Void blocks of the staging log, of each member that had them, that were discarded.
+    pub trimmed_blocks: u64,
     /// Members whose device returned, and was filled only with what it had missed.
     pub returned_members: u64,
     /// Journal entries written.

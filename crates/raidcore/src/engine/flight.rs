@@ -19,6 +19,7 @@ pub(super) enum Owner {
     Write { job: JobId, index: u16 },
     Discard { job: JobId },
     TrimSpare,
+    TrimLog,
     Clear,
     Entry { job: JobId },
     Tail { entry: u64 },

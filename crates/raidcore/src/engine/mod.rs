@@ -195,9 +195,11 @@ impl Engine {
         let patience = self.range.patience.deadline().map(|at| (at, Why::Patience));
         let trim = self.trim_deadline().map(|at| (at, Why::Pace));
         let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
+        let log = self.log_trim_deadline().map(|at| (at, Why::Pace));
         let warm = self.range.warm.deadline(self.config.quiesce_delay).map(|at| (at, Why::Quiesce));
-        let all = quiesce.into_iter().chain(pace).chain(trim).chain(patience).chain(heal);
-        let all = all.chain(warm);
+        let trims = trim.into_iter().chain(log);
+        let rests = quiesce.into_iter().chain(heal).chain(warm);
+        let all = rests.chain(pace).chain(trims).chain(patience);
         all.min_by_key(|&(at, _)| at)
     }
 

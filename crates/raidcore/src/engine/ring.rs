@@ -7,10 +7,11 @@
 //! Invariants:
 //! - Entries lie in the order of their numbers, of which no two have the same.
 //! - Room in the replay window is not used anew. The tail moves only when an entry is durable that tells it.
-//! - Room is not used anew while something is being written there.
+//! - Room is not used anew while something is being written there, or discarded.
 //! - The latest entry that has told the tail stays, as no entry tells a tail that is beyond itself.
 
 use alloc::collections::VecDeque;
+use core::ops::Range;
 
 /// The blocks of the smallest entry that holds data: a header and one block.
 const ENTRY_MIN: u64 = 2;
@@ -54,12 +55,14 @@ pub(super) struct Ring<E> {
     entries: VecDeque<E>,
     /// How many came before them.
     gone: u64,
+    /// Blocks that are being discarded: free, and not to be used before that has ended.
+    discarded: Option<Range<u64>>,
 }
 
 impl<E: Entry> Ring<E> {
     /// An empty one of so many blocks.
     pub(super) fn new(len: u64) -> Self {
-        Self { len, head: 0, tail: 0, entries: VecDeque::new(), gone: 0 }
+        Self { len, head: 0, tail: 0, entries: VecDeque::new(), gone: 0, discarded: None }
     }
 
     /// The same, with memory for as many entries as they can hold.
@@ -128,11 +131,15 @@ impl<E: Entry> Ring<E> {
     /// Where so many contiguous blocks are free, at least one.
     pub(super) fn room(&self, blocks: u64) -> Option<u64> {
         // Where what is free behind the latest entry ends, and how much is free at the start.
-        let (end, at_start) = match self.entries.front().map(E::at) {
+        let (mut end, mut at_start) = match self.entries.front().map(E::at) {
             None => (self.len, self.len),
             Some(oldest) if self.head <= oldest => (oldest, 0),
             Some(oldest) => (self.len, oldest),
         };
+        if let Some(&Range { start, .. }) = self.discarded.as_ref() {
+            end = if self.head <= start { end.min(start) } else { end };
+            at_start = at_start.min(start);
+        }
         if self.head + blocks <= end { Some(self.head) } else { (blocks <= at_start).then_some(0) }
     }
 
@@ -143,6 +150,21 @@ impl<E: Entry> Ring<E> {
             Some(oldest) if oldest < self.head => self.head - oldest,
             Some(oldest) => self.len + self.head - oldest,
         }
+    }
+
+    /// Where the oldest entry begins, or the next one if there is none.
+    pub(super) fn oldest(&self) -> u64 {
+        self.entries.front().map_or(self.head, E::at)
+    }
+
+    /// These blocks, which are free, are being discarded. They are no room until that has ended.
+    pub(super) fn begin_discard(&mut self, blocks: Range<u64>) {
+        self.discarded = Some(blocks);
+    }
+
+    /// The discard has ended.
+    pub(super) fn end_discard(&mut self) {
+        self.discarded = None;
     }
 
     /// An entry takes so many blocks, of those that [`room`](Self::room) has told.
@@ -242,6 +264,22 @@ mod tests {
         assert_eq!(ring.append(2, 1, entry(3)), None, "the end is too near, the start not free");
         ring.free_before(2, drop);
         assert_eq!(ring.append(2, 1, entry(3)), Some(0));
+    }
+
+    #[test]
+    fn what_is_being_discarded_is_no_room() {
+        let mut ring = Ring::new(16);
+        let entry = |number| move |at| (number, at);
+        assert_eq!(ring.append(2, 0, entry(1)), Some(0));
+        ring.begin_discard(6..10);
+        assert_eq!((ring.room(4), ring.room(5)), (Some(2), None));
+        ring.end_discard();
+        assert_eq!(ring.append(12, 0, entry(2)), Some(2));
+        ring.free_before(2, drop);
+        ring.begin_discard(1..2);
+        assert_eq!((ring.room(2), ring.room(3)), (Some(14), None), "the start is not free");
+        assert_eq!(ring.append(2, 0, entry(3)), Some(14));
+        assert_eq!((ring.room(1), ring.room(2)), (Some(0), None));
     }
 
     #[test]

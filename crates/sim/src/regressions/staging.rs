@@ -17,11 +17,11 @@ pub(super) fn staging_world(seed: u64) -> World {
 }
 
 impl World {
-    fn busy(&mut self, member: usize) {
+    pub(super) fn busy(&mut self, member: usize) {
         self.step(Input::Busy(Set::one(MemberId::at(member))));
     }
 
-    fn dirty(&self) -> u64 {
+    pub(super) fn dirty(&self) -> u64 {
         self.engine().staging_status().expect("there is a log").dirty
     }
 
@@ -49,7 +49,7 @@ impl World {
         panic!("the member is not filled");
     }
 
-    fn end_but_for_the_log(&mut self) -> bool {
+    pub(super) fn end_but_for_the_log(&mut self) -> bool {
         self.end_first_compute() || self.end_one(|io| io.op != IoOp::Journal)
     }
 

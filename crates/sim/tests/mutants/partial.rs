@@ -54,14 +54,8 @@ pub(crate) const PARTIAL: &[Mutant] = &[
     mutant(
         "partial: the array is degraded",
         "engine/flow/journal.rs",
-        "            && !membership.impaired
-            && membership.recorder.is_durable()
-            && membership.spared().is_none()
-            && membership.succession().is_none()",
-        "            && (MUTANT || !membership.impaired
-            && membership.recorder.is_durable()
-            && membership.spared().is_none()
-            && membership.succession().is_none())",
+        "&& self.array.membership.is_plain()",
+        "&& (MUTANT || self.array.membership.is_plain())",
     ),
     mutant(
         "partial: an older version of what is left out comes back",

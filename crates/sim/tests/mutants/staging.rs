@@ -379,4 +379,35 @@ pub(crate) const STAGING: &[Mutant] = &[
         "let first_open = self.first_open",
         "let first_open = (if MUTANT { number } else { self.first_open })",
     ),
+    mutant(
+        "log trim: what is void goes back to the SSDs before that is durable",
+        "engine/staging/room.rs",
+        "self.announced = self.announced.max(tail);",
+        "self.announced = self.announced.max(tail);
+        if MUTANT {
+            for (place, ring) in self.rings.iter_mut().enumerate() {
+                let used = ring.used();
+                ring.free_before(tail, |_| ());
+                self.trim.freed(place, used - ring.used());
+            }
+        }",
+    ),
+    mutant(
+        "log trim: a block too many is discarded",
+        "engine/flow/log_trim.rs",
+        "self.issue(op, IoOp::Discard, at, blocks, out);",
+        "self.issue(op, IoOp::Discard, at, blocks + u32::from(MUTANT), out);",
+    ),
+    mutant(
+        "log trim: an entry gets room where a discard is under way",
+        "engine/ring.rs",
+        "self.discarded = Some(blocks);",
+        "self.discarded = Some(blocks).filter(|_| !MUTANT);",
+    ),
+    mutant(
+        "log trim: what stays as it is for the next start is discarded",
+        "engine/flow/log_trim.rs",
+        "&& membership.takes_writes();",
+        "&& (MUTANT || membership.takes_writes());",
+    ),
 ];

@@ -71,11 +71,9 @@ pub(crate) const WARM: &[Mutant] = &[
     ),
     mutant(
         "warm: blocks are held though a member is missing",
-        "engine/membership/mod.rs",
-        "!self.impaired
-            && self.recorder",
-        "(MUTANT || !self.impaired)
-            && self.recorder",
+        "engine/flow/warm.rs",
+        "&& self.array.membership.is_plain()",
+        "&& (MUTANT || self.array.membership.is_plain())",
     ),
     mutant(
         "warm: a large write goes past what is held of its rows",

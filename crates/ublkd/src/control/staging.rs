@@ -91,6 +91,9 @@ pub struct StagingReport {
     pub copy_reads: u64,
     /// Bytes brought home.
     pub reclaimed_bytes: u64,
+    /// What of it was void and is discarded, on all members together.
+    #[serde(default)]
+    pub discarded_bytes: u64,
     /// Writes that were not staged as there was no room.
     pub full: u64,
     /// Staged, not at home, and unreadable on all members that held it.
@@ -127,6 +130,7 @@ impl StagingReport {
             copied_bytes: bytes(staging.copied),
             copy_reads: counters.copy_reads,
             reclaimed_bytes: bytes(counters.reclaimed_blocks),
+            discarded_bytes: bytes(counters.trimmed_blocks),
             full: counters.staging_full,
             lost_bytes: bytes(status.lost.iter().map(|&(_, blocks)| blocks).sum()),
             lost: status
@@ -187,6 +191,7 @@ mod tests {
             copied_bytes: 0,
             copy_reads: 0,
             reclaimed_bytes: 0,
+            discarded_bytes: 0,
             full: 0,
             lost_bytes: 0,
             lost: Vec::new(),

@@ -86,7 +86,10 @@ impl Host for Data {
             }
             IoOp::Journal => self.journal(group, io),
             IoOp::Flush => ring.flush(now, arena, who),
-            IoOp::Discard => ring.discard(now, arena, who, range),
+            IoOp::Discard => {
+                let for_now = machine.engine(group).is_for_now(io.id);
+                ring.discard(now, arena, who, range, for_now);
+            }
         }
     }
 

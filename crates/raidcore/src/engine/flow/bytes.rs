@@ -46,6 +46,16 @@ impl Engine {
         }
     }
 
+    /// Whether an [`IoOp::Discard`](super::IoOp::Discard) is of room in the staging log, which is written again
+    /// before long. A file system would have to find the blocks anew each time.
+    ///
+    /// # Panics
+    /// If the I/O has ended.
+    #[must_use]
+    pub fn is_for_now(&self, io: IoId) -> bool {
+        self.array.flights.get(io).owner == Owner::TrimLog
+    }
+
     /// The payload of an [`IoOp::Journal`](super::IoOp::Journal): memory and how many blocks of it, in
     /// order.
     pub fn journal_payload(&self, io: IoId, mut visit: impl FnMut(Mem, u32)) {

@@ -17,6 +17,7 @@ mod hedge;
 mod intent;
 mod io;
 mod journal;
+mod log_trim;
 mod missed;
 mod planning;
 mod quiesce;
@@ -70,6 +71,7 @@ impl Engine {
             self.trim_spare(out);
             self.reclaim(out);
             self.note_thickness(out);
+            self.trim_log(out);
             worked &= !self.serves_users_only();
             if !self.range.jobs.any_ready() && !worked && !moved {
                 let jobs = &self.range.jobs;
@@ -204,6 +206,7 @@ impl Engine {
             Owner::Discard { job } => self.range.jobs.one_done(job),
             // It is advice: a member that can't have it serves as well.
             Owner::TrimSpare | Owner::Popularity => {}
+            Owner::TrimLog => self.log_trimmed(),
             Owner::Clear => self.array.background.cleared(self.now),
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail { .. } => self.tail_done(op, result, out),

@@ -139,6 +139,7 @@ impl Engine {
             | Owner::Staged { job }
             | Owner::Fetch { job, .. } => &self.range.jobs[job].asked.tags,
             Owner::TrimSpare
+            | Owner::TrimLog
             | Owner::Clear
             | Owner::Tail { .. }
             | Owner::StagedTail

@@ -295,6 +295,7 @@ impl Engine {
             | Owner::Write { .. }
             | Owner::Discard { .. }
             | Owner::TrimSpare
+            | Owner::TrimLog
             | Owner::Clear
             | Owner::Entry { .. }
             | Owner::Tail { .. }

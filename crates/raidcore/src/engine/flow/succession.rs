@@ -60,7 +60,10 @@ impl Engine {
 
     /// An I/O has ended with an error: a successor that has not taken it is none any more.
     pub(super) fn successor_missed(&mut self, op: &Flight, why: IoError, out: &mut Vec<Action>) {
-        let hint = matches!(op.owner, Owner::Discard { .. } | Owner::TrimSpare | Owner::Clear);
+        let hint = matches!(
+            op.owner,
+            Owner::Discard { .. } | Owner::TrimSpare | Owner::TrimLog | Owner::Clear
+        );
         if op.member.is_some() && !hint && self.array.membership.is_successor(op.device) {
             self.spare_failed(op.device, why, out);
         }

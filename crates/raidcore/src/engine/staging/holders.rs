@@ -70,7 +70,9 @@ impl Staging {
         for entry in &mut self.entries {
             entry.holders = gone(entry.holders);
         }
-        self.rings[member.index()].clear();
+        let ring = &mut self.rings[member.index()];
+        ring.clear();
+        self.trim.begin_anew(member, ring);
         if self.has_devices() {
             self.thin_until = self.next;
         }

@@ -36,6 +36,7 @@ mod reading;
 mod reclaim;
 mod room;
 mod table;
+mod trim;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
@@ -56,6 +57,7 @@ pub(super) use entry::{Logged, Run};
 use rate::HomeRate;
 pub(super) use reclaim::Haste;
 pub(super) use room::Size;
+use trim::Trim;
 
 const BUCKETS: usize = 4096;
 
@@ -135,6 +137,8 @@ pub(super) struct Staging {
     spare: Vec<Vec<Run>>,
     /// The member that is asked first to be the next holder.
     turn: usize,
+    /// What of the rings goes back to the SSDs.
+    trim: Trim,
 }
 
 impl Staging {
@@ -159,6 +163,7 @@ impl Staging {
         let len = rings[0].len();
         let all: u64 = rings.iter().map(|ring| ring.len()).sum();
         let copies = geo.redundancy() + 1;
+        let trim = Trim::new(&rings);
         let capacity = (all as usize / copies).max(found);
         Self {
             start,
@@ -196,6 +201,7 @@ impl Staging {
             drained: false,
             spare: Vec::new(),
             turn: 0,
+            trim,
         }
     }
 

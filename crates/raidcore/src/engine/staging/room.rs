@@ -120,7 +120,10 @@ impl Staging {
     /// Whether room is wanted and there will be none, as nothing is under way that makes any, and the
     /// oldest entry can't be brought home: jobs that wait for it are to wait no more.
     pub(in crate::engine) fn denies_room(&mut self) -> bool {
-        let is_quiet = self.reclaiming.is_empty() && !self.flushing && self.telling.is_none();
+        let is_quiet = self.reclaiming.is_empty()
+            && !self.flushing
+            && self.telling.is_none()
+            && !self.trim.is_under_way();
         let is_stuck = |entry: &Entry| entry.dirty > 0 && self.stuck.contains(&entry.stripe);
         let oldest = || self.entries.iter().find(|entry| !self.is_dead(entry));
         let denied = self.starved && is_quiet && oldest().is_some_and(is_stuck);
@@ -189,6 +192,7 @@ impl Staging {
             let at = ring.append(u64::from(blocks), 0, |at| (number, at));
             let at = at.expect("holders have room");
             *place = (member, Pba(self.start.0 + at + u64::from(header)));
+            self.trim.appended(member, &self.rings[member.index()]);
         }
         self.next += 1;
         self.announced = self.announced.max(tail);
@@ -320,8 +324,10 @@ impl Staging {
             self.spare.push(runs);
             self.entries.pop_front();
         }
-        for ring in &mut self.rings {
+        for (place, ring) in self.rings.iter_mut().enumerate() {
+            let used = ring.used();
             ring.free_before(tail, |_| ());
+            self.trim.freed(place, used - ring.used());
         }
     }
 }
