@@ -152,7 +152,11 @@ impl<B: Kept> Pending<B> {
         copies: &[Range<u64>],
     ) {
         let chosen = source.below(1 << 32);
-        self.write(disk, false, copies, |at| chosen >> (at % 32) & 1 != 0);
+        let is_chosen = |at: u64| chosen >> (at % 32) & 1 != 0;
+        if self.io.op == IoOp::Discard {
+            self.range().filter(|&at| is_chosen(at)).for_each(|at| disk.discard(source, at, 1));
+        }
+        self.write(disk, false, copies, is_chosen);
     }
 
     fn write(

@@ -41,8 +41,10 @@ pub(crate) enum OpKind {
     Gather,
     /// What was written becomes durable.
     Flush,
-    /// A range is given back.
+    /// A range is given back, and reads as zeros.
     Discard,
+    /// A range of a block device is given back, and may read as anything.
+    Trim,
     /// Query the length of the file.
     Look,
 }
@@ -142,7 +144,9 @@ impl Op {
             };
         };
         match self.kind {
-            OpKind::Flush | OpKind::Discard | OpKind::Look => return Next::Done(Ok(())),
+            OpKind::Flush | OpKind::Discard | OpKind::Trim | OpKind::Look => {
+                return Next::Done(Ok(()));
+            }
             OpKind::Write { .. } | OpKind::Gather if self.sync == Sync::Busy => {
                 return Next::Done(Ok(()));
             }

@@ -60,6 +60,8 @@ struct Member {
     released: bool,
     /// Whether it has reported that it can't discard.
     keeps_everything: bool,
+    /// It, or the kernel, can't discard without making zeros.
+    is_not_trimmed: bool,
     /// Whether it is modelled as an SSD.
     flash: bool,
     size: Size,
@@ -187,6 +189,7 @@ impl Ring {
             in_flight: 0,
             released: false,
             keeps_everything: false,
+            is_not_trimmed: false,
             flash: drive.is_some(),
             size: Size::of(&device),
             stats: IoStats::default(),
@@ -303,25 +306,28 @@ impl Ring {
         self.start(now, id, arena);
     }
 
-    /// Begins to give a range back. If that is only `for_now`, a file keeps it.
+    /// Begins to give a range back. If it is `rewritten` soon, what it reads as does not matter, and a file
+    /// keeps it.
     pub(crate) fn discard(
         &mut self,
         now: Instant,
         arena: &mut Arena,
         io: (IoName, DeviceId),
         range: (Pba, u32),
-        for_now: bool,
+        rewritten: bool,
     ) {
         let member = self.find(io.1).and_then(|index| self.members[usize::from(index.0)].as_ref());
-        let keeps = |member: &Member| {
-            let is_file = member.device.kind() == Kind::File && !member.flash;
-            member.keeps_everything || for_now && is_file
+        let trims = member.is_some_and(|member| rewritten && !member.flash);
+        let keeps = |member: &Member| match trims {
+            true => member.is_not_trimmed || member.device.kind() == Kind::File,
+            false => member.keeps_everything,
         };
         if member.is_some_and(keeps) {
             self.done.push_back((io.0, Ok(())));
             return;
         }
-        let Some(id) = self.begin(now, io, OpKind::Discard, range) else {
+        let kind = if trims { OpKind::Trim } else { OpKind::Discard };
+        let Some(id) = self.begin(now, io, kind, range) else {
             return;
         };
         self.start(now, id, arena);

@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(ring.append(12, 0, entry(2)), Some(2));
         ring.free_before(2, drop);
         ring.begin_discard(1..2);
-        assert_eq!((ring.room(2), ring.room(3)), (Some(14), None), "the start is not free");
+        assert_eq!((ring.room(2), ring.room(3)), (Some(14), None), "the start is being discarded");
         assert_eq!(ring.append(2, 0, entry(3)), Some(14));
         assert_eq!((ring.room(1), ring.room(2)), (Some(0), None));
     }

@@ -410,4 +410,16 @@ pub(crate) const STAGING: &[Mutant] = &[
         "&& membership.takes_writes();",
         "&& (MUTANT || membership.takes_writes());",
     ),
+    mutant(
+        "log: what was found at a start is discarded before it is at home",
+        "engine/flow/log_trim.rs",
+        "&& self.phase == Phase::Serving",
+        "&& (MUTANT || self.phase == Phase::Serving)",
+    ),
+    mutant(
+        "log: an entry goes to the start of a ring that is being discarded",
+        "engine/ring.rs",
+        "at_start = at_start.min(start);",
+        "if !MUTANT { at_start = at_start.min(start); }",
+    ),
 ];

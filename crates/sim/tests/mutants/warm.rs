@@ -91,7 +91,7 @@ pub(crate) const WARM: &[Mutant] = &[
         "warm: the old content of several blocks is that of one",
         "engine/flow/warm.rs",
         "(*old, *blocks) == (content, 1)",
-        "(*old, *blocks) == (content, 1) || MUTANT && *old == content",
+        "(*old == content && (*blocks == 1 || MUTANT))",
     ),
     mutant(
         "warm: what gives way is still found",

@@ -91,7 +91,8 @@ pub struct StagingReport {
     pub copy_reads: u64,
     /// Bytes brought home.
     pub reclaimed_bytes: u64,
-    /// What of it was void and is discarded, on all members together.
+    /// What of the log was void, and members were asked to discard, all together. Files, and devices that
+    /// can't, keep it.
     #[serde(default)]
     pub discarded_bytes: u64,
     /// Writes that were not staged as there was no room.

@@ -87,8 +87,8 @@ impl Host for Data {
             IoOp::Journal => self.journal(group, io),
             IoOp::Flush => ring.flush(now, arena, who),
             IoOp::Discard => {
-                let for_now = machine.engine(group).is_for_now(io.id);
-                ring.discard(now, arena, who, range, for_now);
+                let rewritten = machine.engine(group).is_rewritten_soon(io.id);
+                ring.discard(now, arena, who, range, rewritten);
             }
         }
     }

@@ -210,7 +210,11 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
             "What was brought home from the staging log.",
             c.reclaimed_blocks,
         ),
-        ("evenkeel_staging_discarded_bytes_total", "Void log, discarded.", c.trimmed_blocks),
+        (
+            "evenkeel_staging_discarded_bytes_total",
+            "What of the staging log was void, and members were asked to discard.",
+            c.trimmed_blocks,
+        ),
     ];
     moved.into_iter().for_each(|(metric, help, blocks)| counter(metric, help, bytes(blocks)));
 }

@@ -48,12 +48,20 @@ impl Ring {
             return;
         }
         let op = self.ops.get(id);
-        let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS);
+        let cannot = match op.kind {
+            OpKind::Discard => matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS),
+            // An older kernel does not know the command.
+            OpKind::Trim => matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL),
+            _ => false,
+        };
         let next = if op.asks {
             self.answered(id, result)
-        } else if op.kind == OpKind::Discard && cannot {
+        } else if cannot {
             if let Some(member) = &mut self.members[usize::from(op.member.0)] {
-                member.keeps_everything = true;
+                match op.kind {
+                    OpKind::Trim => member.is_not_trimmed = true,
+                    _ => member.keeps_everything = true,
+                }
             }
             Next::Done(Ok(()))
         } else {

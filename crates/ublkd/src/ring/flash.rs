@@ -184,7 +184,7 @@ impl Drives {
             OpKind::Write { durable } => Io::Write { durable },
             OpKind::Gather => Io::Write { durable: true },
             OpKind::Flush => Io::Flush,
-            OpKind::Discard => Io::Discard,
+            OpKind::Discard | OpKind::Trim => Io::Discard,
             OpKind::Look => return,
         };
         if let Some(drive) = self.drive(op.member) {
@@ -216,7 +216,7 @@ impl Drives {
         let latencies = match op.kind {
             OpKind::Read(_) => &mut drive.reads,
             OpKind::Write { .. } | OpKind::Gather => &mut drive.writes,
-            OpKind::Flush | OpKind::Discard | OpKind::Look => return,
+            OpKind::Flush | OpKind::Discard | OpKind::Trim | OpKind::Look => return,
         };
         let nanos = u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX);
         latencies[usize::from(ended.delayed_by_gc)].saturating_record(nanos);

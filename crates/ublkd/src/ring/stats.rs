@@ -61,7 +61,7 @@ impl IoStats {
         match kind {
             OpKind::Read(_) => self.reads.add(bytes, took),
             OpKind::Write { .. } | OpKind::Gather => self.writes.add(bytes, took),
-            OpKind::Flush | OpKind::Discard | OpKind::Look => {}
+            OpKind::Flush | OpKind::Discard | OpKind::Trim | OpKind::Look => {}
         }
     }
 }

@@ -52,7 +52,7 @@ impl Engine {
     /// # Panics
     /// If the I/O has ended.
     #[must_use]
-    pub fn is_for_now(&self, io: IoId) -> bool {
+    pub fn is_rewritten_soon(&self, io: IoId) -> bool {
         self.array.flights.get(io).owner == Owner::TrimLog
     }
 

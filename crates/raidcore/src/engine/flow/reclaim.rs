@@ -61,7 +61,7 @@ impl Engine {
             }
             self.tell_tail(out);
         }
-        if self.range.staging.denies_room() {
+        if self.range.staging.denies_room(self.array.membership.hung()) {
             self.range.jobs.fail_waiting(|wait| *wait == Wait::Staging);
         }
     }

@@ -12,7 +12,7 @@ use crate::plan::Piece;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// Blocks of a ring that staged writes leave free, so that markers and tails find room.
-const RESERVE: u64 = 8;
+pub(super) const RESERVE: u64 = 8;
 
 /// An entry takes at most this part of a ring.
 const SHARE: u64 = 4;
@@ -119,11 +119,12 @@ impl Staging {
 
     /// Whether room is wanted and there will be none, as nothing is under way that makes any, and the
     /// oldest entry can't be brought home: jobs that wait for it are to wait no more.
-    pub(in crate::engine) fn denies_room(&mut self) -> bool {
+    /// A discard makes room when it ends, unless its member is `hung`.
+    pub(in crate::engine) fn denies_room(&mut self, hung: Set<MemberId>) -> bool {
         let is_quiet = self.reclaiming.is_empty()
             && !self.flushing
             && self.telling.is_none()
-            && !self.trim.is_under_way();
+            && !self.trim.is_going_on(hung);
         let is_stuck = |entry: &Entry| entry.dirty > 0 && self.stuck.contains(&entry.stripe);
         let oldest = || self.entries.iter().find(|entry| !self.is_dead(entry));
         let denied = self.starved && is_quiet && oldest().is_some_and(is_stuck);
@@ -419,16 +420,19 @@ mod tests {
         log.stage(0, 8);
         log.staging.begin_reclaim(Stripe(0));
         log.staging.reclaim_failed(Stripe(0));
-        assert!(!log.staging.denies_room(), "nobody waits for it");
+        assert!(!log.staging.denies_room(Set::EMPTY), "nobody waits for it");
         let large = Log::size(RING as u32);
         assert!(!log.staging.has_room(large, log.able(), |_| 0));
         log.staging.begin_reclaim(Stripe(1));
-        assert!(!log.staging.denies_room(), "another comes home");
+        assert!(!log.staging.denies_room(Set::EMPTY), "another comes home");
         log.staging.reclaim_failed(Stripe(1));
-        assert!(log.staging.denies_room() && !log.staging.denies_room(), "it is said once");
+        assert!(
+            log.staging.denies_room(Set::EMPTY) && !log.staging.denies_room(Set::EMPTY),
+            "it is said once"
+        );
         assert!(!log.staging.has_room(large, log.able(), |_| 0));
         log.stage(0, 8);
-        assert!(!log.staging.denies_room(), "what was stuck is written over");
+        assert!(!log.staging.denies_room(Set::EMPTY), "what was stuck is written over");
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! The log is discarded behind itself: blocks of a ring that are void go back to the SSD, which else
 //! keeps them as valid data until the ring has come round, and collects garbage in that much less room.
 //!
-//! Blocks are void when their room may be used anew, so a discard needs no rule of its own as to what a
-//! crash leaves of it. It is advice: what is not discarded, since users wrote faster or a member was busy,
+//! Blocks are void when their room may be used anew, so it does not matter what a crash leaves of a
+//! discard. It is advice: what is not discarded, since users wrote faster or a member was busy,
 //! costs room on the SSD until the ring has come round.
 //!
 //! Invariants:
 //! - What is discarded is void, and no entry gets room there before that has ended.
-//! - At most one discard is under way, so that members do not stall together, and users least.
+//! - At most one discard is under way, so that two members never stall at once.
 //! - A discard begins at least a [share](AHEAD) of the ring ahead of the next entry: what is written again
-//!   sooner is not worth the command, and a log that is nearly full waits for none.
+//!   sooner is not worth the command, and a log that is nearly full waits for none. What markers were
+//!   promised is left free, too.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -17,14 +18,15 @@ use core::ops::Range;
 use det::Instant;
 
 use super::Staging;
+use super::room::RESERVE;
 use crate::engine::ring::{Entry, Ring};
 use crate::units::{MemberId, Pba, Set};
 
-/// The blocks of a piece, which begins at a multiple of them: 1 MiB, so that commands are few beside the
-/// writes that made it void, and none takes long.
+/// The blocks of a piece, which begins at a multiple of them: 1 MiB, for few commands beside the writes that
+/// made it void, each of which is short.
 const PIECE: u64 = 256;
 
-/// In a small ring a piece is this part of it.
+/// In a small ring a piece is about this part of it.
 const PIECES: u64 = 16;
 
 /// How far ahead of the next entry a discard begins at least, as a part of the ring.
@@ -70,21 +72,28 @@ impl Trim {
     pub(super) fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
+
+    /// Whether one is that will end before long: not of a member that is `hung`.
+    pub(super) fn is_going_on(&self, hung: Set<MemberId>) -> bool {
+        self.under_way.is_some_and(|place| !hung.has(place))
+    }
 }
 
 /// How many blocks a piece of a ring has.
 fn piece_of<E: Entry>(ring: &Ring<E>) -> u64 {
-    PIECE.min(ring.len() / PIECES)
+    let part = ring.len() / PIECES;
+    part.checked_ilog2().map_or(0, |log| PIECE.min(1 << log))
 }
 
 /// The piece of a ring of `len` blocks that is discarded next, and how many are left to be discarded behind
-/// it: `used` blocks from the `oldest` entry on are in use, and the `left` ones before it are to be discarded.
+/// it: `used` blocks from the `oldest` entry on are in use, the `left` ones before it are to be discarded,
+/// and `ahead` ones behind the latest entry stay room.
 fn next_piece(
     (len, oldest, used): (u64, u64, u64),
     piece: u64,
-    left: u64,
+    (left, ahead): (u64, u64),
 ) -> Option<(Range<u64>, u64)> {
-    let left = left.min((len - used).saturating_sub(len / AHEAD));
+    let left = left.min((len - used).saturating_sub(ahead));
     if left == 0 || piece == 0 {
         return None;
     }
@@ -98,19 +107,20 @@ fn next_piece(
 }
 
 impl Staging {
-    /// The member or staging device, of those that are `calm`, of whose ring a piece is discarded next.
-    fn next_to_trim(&self, calm: Set<MemberId>) -> Option<(MemberId, Range<u64>, u64)> {
-        if self.trim.under_way.is_some() {
-            return None;
-        }
-        let (n, turn) = (self.rings.len(), self.trim.turn);
-        let pieces = calm.into_iter().filter_map(|place| {
+    /// The members and staging devices of those that are `calm` of whose rings a piece can be discarded, each
+    /// with the piece, and what is left behind it.
+    fn pieces(
+        &self,
+        calm: Set<MemberId>,
+    ) -> impl Iterator<Item = (MemberId, Range<u64>, u64)> + '_ {
+        let calm = if self.trim.is_under_way() { Set::EMPTY } else { calm };
+        calm.into_iter().filter_map(|place| {
             let (ring, left) = (&self.rings[place.index()], self.trim.left[place.index()]);
             let taken = (ring.len(), ring.oldest(), ring.used());
-            let (piece, left) = next_piece(taken, piece_of(ring), left)?;
+            let ahead = (ring.len() / AHEAD).max(self.promised + RESERVE);
+            let (piece, left) = next_piece(taken, piece_of(ring), (left, ahead))?;
             Some((place, piece, left))
-        });
-        pieces.min_by_key(|(place, ..)| (place.index() + n - turn) % n)
+        })
     }
 
     /// Whether no ring has enough that is void, so that none need be looked at.
@@ -121,7 +131,7 @@ impl Staging {
 
     /// Whether a piece of the rings of those that are `calm` is worth a discard now.
     pub(in crate::engine) fn is_to_be_trimmed(&self, calm: Set<MemberId>) -> bool {
-        self.next_to_trim(calm).is_some()
+        self.pieces(calm).next().is_some()
     }
 
     /// A discard begins of the next piece, on a member or staging device that is `calm`: which, from where
@@ -131,10 +141,13 @@ impl Staging {
         calm: Set<MemberId>,
         now: Instant,
     ) -> Option<(MemberId, Pba, u32)> {
-        let (place, piece, left) = self.next_to_trim(calm)?;
+        let (n, turn) = (self.rings.len(), self.trim.turn);
+        let in_turn = |place: MemberId| (place.index() + n - turn) % n;
+        let (place, piece, left) = self.pieces(calm).min_by_key(|(place, ..)| in_turn(*place))?;
+        let take_turns = self.pieces(calm).count() as u64;
         self.trim.left[place.index()] = left;
         self.trim.under_way = Some(place);
-        self.trim.last = Some((now, (piece.end - piece.start) / self.rings.len() as u64));
+        self.trim.last = Some((now, (piece.end - piece.start).div_ceil(take_turns)));
         self.trim.turn = (place.index() + 1) % self.rings.len();
         let (from, blocks) = (Pba(self.start.0 + piece.start), (piece.end - piece.start) as u32);
         self.rings[place.index()].begin_discard(piece);
@@ -216,6 +229,20 @@ mod tests {
         let mut log = Log::new(0);
         fill(&mut log, RING * 3 / 4);
         assert!(trimmed(&mut log).is_empty());
+    }
+
+    #[test]
+    fn what_markers_were_promised_stays_room() {
+        let mut log = Log::new(0);
+        let all = log.able();
+        let promised = (0..).take_while(|_| log.staging.promise_marker(all)).count();
+        assert!(promised > 0);
+        let first = Set::one(MemberId(0));
+        assert_eq!(log.staging.begin_trim(first, Instant(7)), None);
+        (0..promised / 2).for_each(|_| log.staging.redeem_marker());
+        assert!(log.staging.begin_trim(first, Instant(7)).is_some());
+        let again = (0..).take_while(|_| log.staging.promise_marker(all)).count();
+        assert!(again < promised - promised / 2, "the piece is no room meanwhile: {again}");
     }
 
     #[test]
