@@ -344,8 +344,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: who waits for room that nothing makes waits for ever",
         "engine/flow/reclaim.rs",
-        "if self.range.staging.denies_room() {",
-        "if !MUTANT && self.range.staging.denies_room() {",
+        "if self.range.staging.denies_room(self.array.membership.hung()) {",
+        "if !MUTANT && self.range.staging.denies_room(self.array.membership.hung()) {",
     )
     .rare("The oldest block of a full log has to be lost: seed 50728625 found it, before durable degraded writes took a flush."),
     mutant(
