@@ -23,7 +23,10 @@ use crate::units::{Mem, MemberId, Set, Stripe, Tag};
 pub(super) const PIECES_MAX: usize = 64;
 
 /// The most scratch buffers of a job: as many as a [`Set`] can name.
-pub(super) const BUFFERS_MAX: usize = 64;
+const BUFFERS_MAX: usize = 64;
+
+/// From this number on, a plan names buffers by the numbers that the host has for them, and not by roles.
+const OTHERS: u16 = BUFFERS_MAX as u16;
 
 /// The scratch buffers of a job, by what they are to its plan.
 #[derive(Debug)]
@@ -186,9 +189,16 @@ impl Job {
         assert!(self.warming.blocks.is_empty() && !self.warming.written);
     }
 
+    /// What a plan calls memory of the host's, besides that of its roles.
+    pub(super) fn in_plan(mem: Mem) -> Mem {
+        match mem {
+            Mem::Scratch { buffer, at } => Mem::Scratch { buffer: OTHERS + buffer, at },
+            Mem::Payload { .. } | Mem::Zero => mem,
+        }
+    }
+
     /// The host's memory for the plan's.
     pub(super) fn bind(&self, mem: Mem) -> Mem {
-        const OTHERS: u16 = BUFFERS_MAX as u16;
         match mem {
             // It is the host's number, and not a role's.
             Mem::Scratch { buffer: other @ OTHERS.., at } => {

@@ -197,10 +197,8 @@ impl Engine {
         let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
         let log = self.log_trim_deadline().map(|at| (at, Why::Pace));
         let warm = self.range.warm.deadline(self.config.quiesce_delay).map(|at| (at, Why::Quiesce));
-        let trims = trim.into_iter().chain(log);
-        let rests = quiesce.into_iter().chain(heal).chain(warm);
-        let all = rests.chain(pace).chain(trims).chain(patience);
-        all.min_by_key(|&(at, _)| at)
+        let all = [quiesce, pace, trim, log, patience, heal, warm];
+        all.into_iter().flatten().min_by_key(|&(at, _)| at)
     }
 
     /// The arithmetic of a job, in order, each with the blocks it goes over.
@@ -237,7 +235,6 @@ impl Engine {
     }
 
     /// The scratch buffers that are in no use: what they hold means nothing until the next step.
-    #[must_use]
     pub fn free_scratch(&self) -> impl Iterator<Item = u16> + '_ {
         self.range.jobs.free_scratch().iter().copied().chain(self.range.warm.free_buffers())
     }

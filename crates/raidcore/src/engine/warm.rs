@@ -15,7 +15,6 @@ use core::time::Duration;
 
 use det::Instant;
 
-use super::job::BUFFERS_MAX;
 use crate::geometry::{Geometry, Role};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Mem, Stripe};
@@ -129,17 +128,9 @@ impl Warm {
     }
 
     /// The memory of a slot, as a host knows it.
-    fn memory(&self, SlotId(slot): SlotId) -> Mem {
+    pub(super) fn memory(&self, SlotId(slot): SlotId) -> Mem {
         let (buffer, at) = (u64::from(slot) / self.chunk, u64::from(slot) % self.chunk);
         Mem::Scratch { buffer: self.first + buffer as u16, at: at as u32 }
-    }
-
-    /// The memory of a slot, as a plan names it: besides the buffers of its roles.
-    pub(super) fn in_plan(&self, slot: SlotId) -> Mem {
-        match self.memory(slot) {
-            Mem::Scratch { buffer, at } => Mem::Scratch { buffer: BUFFERS_MAX as u16 + buffer, at },
-            other @ (Mem::Payload { .. } | Mem::Zero) => other,
-        }
     }
 
     // What is held.

@@ -185,6 +185,11 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     );
     counter("evenkeel_journal_entries_total", "Journal entries written.", c.journal_entries);
     counter("evenkeel_metadata_writes_total", "Metadata blocks written.", c.meta_stores);
+    counters_of_staging(text, name, &c);
+}
+
+fn counters_of_staging(text: &mut Text, name: (&str, &str), c: &Counters) {
+    let mut counter = |metric, help, value: u64| text.counter(metric, help).sample(&[name], value);
     let staged = [
         ("evenkeel_staged_writes_total", "Writes staged on other members.", c.staged_writes),
         ("evenkeel_copy_reads_total", "Reads served from copies on other members.", c.copy_reads),

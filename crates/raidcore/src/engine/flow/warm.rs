@@ -3,6 +3,7 @@
 
 use core::mem;
 
+use crate::engine::job::Job;
 use crate::engine::range::Range;
 use crate::engine::warm::Warmed;
 use crate::engine::work::Work;
@@ -66,7 +67,7 @@ impl Engine {
                     let (held, home) = (warm.take(place), plan::scratch(role, row));
                     let had = held.is_some() && read;
                     if let Some(slot) = held.filter(|_| read) {
-                        let src = warm.in_plan(slot);
+                        let src = Job::in_plan(warm.memory(slot));
                         if !is_changed_by(&mut job.plan.steps[..before], home, src) {
                             job.plan.steps.push((Step::Copy { dst: home, src }, 1));
                         }
@@ -82,7 +83,7 @@ impl Engine {
         let copies = job.plan.steps.len() - before;
         job.plan.steps.rotate_right(copies);
         for &Warmed { slot, from, .. } in &job.warming.blocks {
-            let dst = warm.in_plan(slot);
+            let dst = Job::in_plan(warm.memory(slot));
             job.plan.steps.push((Step::Copy { dst, src: from }, 1));
         }
         let blocks = &job.warming.blocks;
