@@ -12,13 +12,12 @@ use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Engine, Io, IoId, SteeringPolicy};
-use raidcore::geometry::Geometry;
 use raidcore::units::{DeviceId, MemberId, Set};
 
-use crate::collect::age::parity_shares;
 use crate::collect::{Flash, Limits, Order};
 use crate::detect::{Mood, Score};
 use crate::scheme::Scheme;
+use crate::wear::optimal_ages;
 use crate::young::young;
 use crate::{Controller, Members, Source};
 
@@ -147,7 +146,7 @@ impl Steering {
             return None;
         }
         let devices: Vec<Option<DeviceId>> = devices().collect();
-        let members = self.members(&devices, engine.geometry(), host);
+        let members = self.members(&devices, engine, host);
         let told = members.all_tell();
         if let Some((known, controller)) = &mut self.controller {
             let is_other = |member: &MemberId| devices[member.index()] != known[member.index()];
@@ -211,7 +210,7 @@ impl Steering {
             device.filter(|&device| !obeys(device)).and_then(|device| host.used_percent(device))
         };
         let used: Vec<Option<f64>> = devices.iter().map(used).collect();
-        let young = young(&used, controller.parity());
+        let young = young(&used, controller.optimal());
         (mem::replace(&mut self.young, young) != young).then_some(young)
     }
 
@@ -236,7 +235,7 @@ impl Steering {
     fn members(
         &self,
         devices: &[Option<DeviceId>],
-        geometry: &Geometry,
+        engine: &Engine,
         host: &dyn Devices,
     ) -> Members {
         let says = |member: &MemberId| match devices[member.index()] {
@@ -246,12 +245,15 @@ impl Steering {
         let telling = Set::first(devices.len()).filter(says);
         let limits = |&device: &Option<DeviceId>| Some(host.flash(device?)?.1);
         let limits = devices.iter().map(|device| limits(device).unwrap_or_default());
+        let geometry = engine.geometry();
+        let entries = self.scheme.ages_by(engine.entries());
+        let optimal = || optimal_ages(geometry, entries);
         Members {
             count: devices.len(),
             redundancy: geometry.redundancy(),
             telling: telling.collect(),
             limits: limits.collect(),
-            parity: if self.scheme.has_ages() { parity_shares(geometry) } else { Vec::new() },
+            optimal: if self.scheme.has_ages() { optimal() } else { Vec::new() },
         }
     }
 }

@@ -26,9 +26,9 @@ pub struct Members {
     pub telling: Set<MemberId>,
     /// The limits of each; the default's if it takes no orders when to collect.
     pub limits: Vec<Limits>,
-    /// The part of the stripes in which each holds parity, without staging devices; none if the scheme does not
-    /// ask for it.
-    pub parity: Vec<f64>,
+    /// The [optimal age](crate::wear::optimal_ages) of each, without staging devices; none if the scheme does not ask
+    /// for it.
+    pub optimal: Vec<f64>,
 }
 
 impl Members {
@@ -173,10 +173,10 @@ impl Controller {
         (before != busy).then_some(busy)
     }
 
-    /// The part of the stripes in which each member holds parity; none if the scheme does not ask for it.
+    /// The [optimal age](crate::wear::optimal_ages) of each member; none if the scheme does not ask for it.
     #[must_use]
-    pub fn parity(&self) -> &[f64] {
-        &self.members.parity
+    pub fn optimal(&self) -> &[f64] {
+        &self.members.optimal
     }
 
     /// The busy members, as they were last found.

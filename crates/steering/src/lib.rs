@@ -22,6 +22,7 @@ mod signals;
 pub mod stagger;
 pub mod steer;
 pub mod turn_trial;
+pub mod wear;
 pub mod young;
 
 pub use array::{Devices, Steering};

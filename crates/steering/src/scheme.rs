@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use raidcore::engine::SteeringPolicy;
+use raidcore::meta::Entries;
 
 use crate::Members;
 use crate::collect::age::{Age, Law};
@@ -227,6 +228,15 @@ impl Scheme {
         self.ages.is_some()
     }
 
+    /// What of the journal the optimal ages are to count, if it has this of small writes. Where members take turns and
+    /// writes are staged meanwhile, nothing: most writes are, on members that are not at it, so more on those with
+    /// less parity. That makes up for about what entries are on the others, and turns could not get ages so far apart.
+    #[must_use]
+    pub fn ages_by(&self, entries: Entries) -> Entries {
+        let stages_by_turns = self.gives_orders() && self.needs_staging();
+        if stages_by_turns { Entries::None } else { entries }
+    }
+
     /// Whether young members are preferred as holders of staged writes: those whose ages no orders even out.
     #[must_use]
     pub fn prefers_young(&self) -> bool {
@@ -281,7 +291,7 @@ impl Scheme {
     #[must_use]
     pub fn collect(&self, members: &Members) -> Option<Box<dyn Collect>> {
         let limits = || members.limits.clone();
-        let age = self.ages.map(|law| Age::new(law, &members.limits, &members.parity));
+        let age = self.ages.map(|law| Age::new(law, &members.limits, &members.optimal));
         match self.turns {
             Turns::Local => None,
             Turns::Global => Some(Box::new(Global::new(limits()))),

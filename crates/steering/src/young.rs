@@ -3,8 +3,6 @@
 
 use raidcore::units::{MemberId, Set};
 
-use crate::collect::age::optimal_ages;
-
 /// Members that are further apart than this, in percents of a life, are left apart: they are meant to wear out one
 /// after the other, or one is new in a worn one's place, and would have to take everything for years.
 const APART: f64 = 5.0;
@@ -16,12 +14,11 @@ const EQUAL: f64 = 0.001;
 /// beside what their parity makes of it. Both, because members need not have been new together, nor with this
 /// parity.
 ///
-/// `used` has how much of its life each has used, in percent, where it is known; `parity` the part of the stripes
-/// in which each holds parity ([`parity_shares`](crate::collect::age::parity_shares)), by which small writes wear
-/// it. Staging devices come after the members, and are neither young nor old.
+/// `used` has how much of its life each has used, in percent, where it is known; `optimal` its age as small writes
+/// make it ([`optimal_ages`](crate::wear::optimal_ages)). Staging devices come after the members, and are neither
+/// young nor old.
 #[must_use]
-pub fn young(used: &[Option<f64>], parity: &[f64]) -> Set<MemberId> {
-    let optimal = optimal_ages(parity);
+pub fn young(used: &[Option<f64>], optimal: &[f64]) -> Set<MemberId> {
     let ages = || {
         let known: Set<MemberId> = Set::first(optimal.len().min(used.len()));
         known.filter_map(|member| {
@@ -46,10 +43,10 @@ mod tests {
 
     use super::*;
 
-    const EVEN: [f64; 4] = [0.25; 4];
+    const EVEN: [f64; 4] = [1.0; 4];
 
-    fn of(used: [f64; 4], parity: [f64; 4]) -> Vec<usize> {
-        young(&used.map(Some), &parity).map(MemberId::index).collect()
+    fn of(used: [f64; 4], optimal: [f64; 4]) -> Vec<usize> {
+        young(&used.map(Some), &optimal).map(MemberId::index).collect()
     }
 
     #[test]
@@ -61,12 +58,11 @@ mod tests {
 
     #[test]
     fn ages_are_beside_what_parity_makes_them() {
-        let parity = [0.05, 0.1, 0.15, 0.7];
-        let optimal = optimal_ages(&parity);
-        let by_parity = [0, 1, 2, 3].map(|member: usize| 4.0 * optimal[member]);
-        assert!(of(by_parity, parity).is_empty(), "they are as they should be");
+        // RAID5 with 5, 10, 15 and 70% of the parity, without a journal.
+        let optimal = [1.1 / 2.4, 0.5, 1.3 / 2.4, 1.0];
+        assert!(of(optimal.map(|age| 4.0 * age), optimal).is_empty(), "they are as they should be");
         assert_eq!(
-            of([2.0, 2.0, 2.0, 1.8], parity),
+            of([2.0, 2.0, 2.0, 1.8], optimal),
             [3],
             "it has written the least for its parity"
         );
@@ -76,9 +72,9 @@ mod tests {
     /// wear those with the most parity even more.
     #[test]
     fn nobody_is_young_that_has_used_as_much_as_the_others() {
-        let parity = [0.53, 0.33, 0.14, 0.0];
-        assert!(of([10.0; 4], parity).is_empty());
-        assert!(of([12.0, 11.0, 10.0, 10.0], parity).is_empty());
+        let optimal = [1.0, 0.8, 0.6, 0.5];
+        assert!(of([10.0; 4], optimal).is_empty());
+        assert!(of([12.0, 11.0, 10.0, 10.0], optimal).is_empty());
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Age-aware pre-emptive garbage collection: thresholds by age, and members that collect together.
 
 use det::Instant;
-use raidcore::geometry::{Geometry, Level, Placement, Shares};
 use raidcore::units::Set;
 use steering::Members;
-use steering::collect::age::{Age, Law, optimal_ages, parity_shares};
+use steering::collect::age::{Age, Law};
 use steering::collect::modes::{Forcing, Modes};
 use steering::collect::{Collect, Flash, Limits, Order, Rotate, Thresholds};
 use steering::scheme::Scheme;
@@ -20,9 +19,11 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     assert!(close && found.len() == expected.len(), "{found:?}, not {expected:?}");
 }
 
-/// Four members with the paper's shares of parity.
+/// By Eq 1, with the paper's shares of parity: 5, 10, 15 and 70%.
+const OPTIMAL: [f64; 4] = [1.1 / 2.4, 0.5, 1.3 / 2.4, 1.0];
+
 fn age(law: Law) -> Age {
-    Age::new(law, &[LIMITS; 4], &[0.05, 0.10, 0.15, 0.70])
+    Age::new(law, &[LIMITS; 4], &OPTIMAL)
 }
 
 fn lows(age: &Age) -> Vec<f64> {
@@ -36,50 +37,13 @@ fn said(policy: &mut dyn Collect, members: &[Flash]) -> Vec<(usize, Order)> {
     said
 }
 
-/// PG-1, Eq 1.
-#[test]
-fn members_are_to_age_as_they_are_written() {
-    let four = optimal_ages(&[0.05, 0.10, 0.15, 0.70]);
-    assert_close(&four, &[1.1 / 2.4, 0.5, 1.3 / 2.4, 1.0]);
-    assert_close(&optimal_ages(&[0.05, 0.10, 0.15, 0.20, 0.50]), &[0.46, 0.52, 0.58, 0.64, 1.0]);
-    assert_close(&optimal_ages(&[0.25; 4]), &[1.0; 4]);
-    // Without parity, and with all of it on one member: it is written as often as all others.
-    assert_close(&optimal_ages(&[0.0; 3]), &[1.0; 3]);
-    assert_close(&optimal_ages(&[1.0, 0.0, 0.0]), &[1.0, 0.5, 0.5]);
-    assert!(optimal_ages(&[]).is_empty());
-    // Two parities, 50% and five times 10% of them: of the three blocks of each small write the first takes one,
-    // the five others share two.
-    let two = optimal_ages(&[1.0, 0.2, 0.2, 0.2, 0.2, 0.2]);
-    assert_close(&two, &[1.0, 0.4, 0.4, 0.4, 0.4, 0.4]);
-}
-
-#[test]
-fn shares_of_parity_are_those_of_the_placement() {
-    let shares = |level, members| {
-        parity_shares(&Geometry::new(level, members, 1, 1000).expect("a geometry"))
-    };
-    assert_close(&shares(Level::Raid5, 4), &[0.25; 4]);
-    assert_close(&shares(Level::Raid6, 5), &[0.4; 5]);
-    assert_close(&shares(Level::Raid4, 3), &[0.0, 0.0, 1.0]);
-    assert_close(&shares(Level::Raid0, 2), &[0.0; 2]);
-    assert_close(&shares(Level::Raid1, 2), &[0.0; 2]);
-    let given = |level, percent: &[u8]| {
-        let placement = Placement::Uneven(Shares::new(percent).expect("shares"));
-        let even = Geometry::new(level, percent.len(), 1, 1000).expect("a geometry");
-        parity_shares(&even.placed(placement).expect("it fits"))
-    };
-    assert_close(&given(Level::Raid5, &[5, 10, 15, 70]), &[0.05, 0.10, 0.15, 0.70]);
-    assert_close(&given(Level::Raid6, &[5, 10, 15, 20, 50]), &[0.1, 0.2, 0.3, 0.4, 1.0]);
-}
-
 /// PG-1, Eq 2 and 3: the paper's examples are of a member whose age is .004 above its optimum, and
 /// of others that are together .02 above theirs.
 #[test]
 fn as_printed_a_threshold_moves_by_the_whole_error_if_free_blocks_are_below_it() {
     let mut age = age(Law::Printed);
     let at = |errors: [f64; 3], free| {
-        let optimal = [1.1 / 2.4, 0.5, 1.3 / 2.4];
-        let ages = optimal.iter().zip(errors).map(|(optimal, error)| optimal + error);
+        let ages = OPTIMAL.iter().zip(errors).map(|(optimal, error)| optimal + error);
         ages.chain([1.0]).map(|age| flash(free, age)).collect::<Vec<_>>()
     };
     age.look(&at([0.004, 0.016, 0.0], 0.1));
@@ -121,7 +85,7 @@ fn damped_a_threshold_moves_by_a_tenth_of_the_error_and_stays_within_the_spare_b
 fn who_does_not_tell_its_age_is_neither_young_nor_old() {
     let silent = Limits::default();
     let limits = [LIMITS, silent, LIMITS, LIMITS];
-    let mut age = Age::new(Law::Damped, &limits, &[0.05, 0.10, 0.15, 0.70]);
+    let mut age = Age::new(Law::Damped, &limits, &OPTIMAL);
     age.look(&[flash(0.1, 1.1 / 2.4), flash(1.0, 0.0), flash(0.1, 1.3 / 2.4), flash(0.1, 1.0)]);
     assert_close(&[age.low(0), age.low(2), age.low(3)], &[0.1; 3]);
 }
@@ -150,14 +114,13 @@ fn fixed_thresholds_are_the_members_own() {
 
 #[test]
 fn thresholds_by_age_keep_their_distance_from_the_high_one() {
-    let parity = [0.3, 0.7];
-    let age = Age::new(Law::Damped, &[LIMITS; 2], &parity);
+    let age = Age::new(Law::Damped, &[LIMITS; 2], &[1.0; 2]);
     let mut modes = Modes::fixed(vec![LIMITS; 2]).aged(Some(age));
     let thresholds =
         |low| Order::Thresholds(Thresholds { low, medium: 0.01, high: 0.02 * low, gce: 0.15 });
     let first = said(&mut modes, &[flash(0.2, 0.0), flash(0.2, 0.0)]);
     assert_eq!(first, [(0, thresholds(0.1)), (1, thresholds(0.1))]);
-    // Eq 1: both are written as often, since each write of two members has parity on the other.
+    // The reference is the last of the oldest; the first is younger than it should be.
     let then = said(&mut modes, &[flash(0.2, 0.9), flash(0.2, 1.0)]);
     assert_eq!(then.len(), 2, "{then:?}");
     assert!(matches!(then[0], (0, Order::Thresholds(Thresholds { low, .. })) if low > 0.1));
@@ -202,7 +165,7 @@ fn as_printed_all_are_taken_along_and_take_the_others_along() {
 
 #[test]
 fn turns_come_the_earlier_the_younger_a_member_is_for_its_parity() {
-    let age = Age::new(Law::Damped, &[LIMITS; 2], &[0.5, 0.5]);
+    let age = Age::new(Law::Damped, &[LIMITS; 2], &[1.0; 2]);
     let mut rotate = Rotate::new(vec![LIMITS; 2], 1).aged(Some(age));
     let hold = [(0, Order::Hold), (1, Order::Hold)];
     assert_eq!(said(&mut rotate, &[flash(0.105, 0.0), flash(0.105, 0.0)]), hold);
@@ -218,7 +181,7 @@ fn schemes_are_what_their_names_say() {
         redundancy: 1,
         telling: Set::first(4),
         limits: vec![LIMITS; 4],
-        parity: vec![0.05, 0.10, 0.15, 0.70],
+        optimal: OPTIMAL.to_vec(),
     };
     // By name: where the first member's threshold is after it was found .1 too old (nowhere for one
     // whose turns come), and which are taken along, one about to collect and one with room.
@@ -257,16 +220,16 @@ fn schemes_are_what_their_names_say() {
 
 #[test]
 fn evenkeel_s_turns_come_by_age_if_it_is_named_so() {
-    let members = |parity: &[f64]| Members {
+    let members = Members {
         count: 2,
         redundancy: 1,
         telling: Set::first(2),
         limits: vec![LIMITS; 2],
-        parity: parity.to_vec(),
+        optimal: vec![1.0; 2],
     };
     let has_turn = |name: &str| {
         let scheme = Scheme::named(name).expect("a scheme");
-        let mut policy = scheme.collect(&members(&[0.5, 0.5])).expect("it gives orders");
+        let mut policy = scheme.collect(&members).expect("it gives orders");
         let young = [flash(0.105, 0.2), flash(0.105, 0.3)];
         said(&mut *policy, &young).iter().any(|(_, order)| matches!(order, Order::Reach(_)))
     };
@@ -277,7 +240,7 @@ fn evenkeel_s_turns_come_by_age_if_it_is_named_so() {
 fn a_staging_device_keeps_its_own_threshold() {
     let own = Limits { start: 0.005, ..LIMITS };
     let limits = vec![LIMITS, LIMITS, LIMITS, LIMITS, own];
-    let age = Age::new(Law::Damped, &limits, &[0.05, 0.10, 0.15, 0.70]);
+    let age = Age::new(Law::Damped, &limits, &OPTIMAL);
     let mut modes = Modes::fixed(limits).aged(Some(age));
     for age in [1.0, 2.0, 3.0] {
         let members =

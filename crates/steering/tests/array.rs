@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Action, Command, Config, Engine, Input};
-use raidcore::geometry::{Level, Placement};
+use raidcore::geometry::{Level, Placement, Shares};
 use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
 use raidcore::units::{DeviceId, MemberId, Set};
 use steering::collect::{Flash, Limits, Order};
@@ -51,16 +51,20 @@ fn named(name: &str) -> Scheme {
     Scheme::named(name).expect("a scheme")
 }
 
-/// A started RAID5.
+/// A started RAID5 without a journal.
 fn engine() -> Engine {
+    started(Consistency::Resync, Placement::of(Level::Raid5))
+}
+
+fn started(consistency: Consistency, placement: Placement) -> Engine {
     let new = NewArray {
         array: ArrayId([1; 16]),
         name: "any".into(),
         created: 0,
         level: Level::Raid5,
-        placement: Placement::of(Level::Raid5),
+        placement,
         chunk: 1,
-        consistency: Consistency::Resync,
+        consistency,
         devices: (1..=MEMBERS as u8).map(|n| DeviceUuid([n; 16])).collect(),
         journal_blocks: 0,
         staging_blocks: 0,
@@ -188,5 +192,33 @@ fn ages_of_members_that_obey_are_evened_out_by_their_orders() {
         assert!(steering.keep_up(now, &engine, &host).is_some());
         let young = young.into_iter().map(MemberId).collect();
         assert_eq!(steering.young(now, &host), Some(young), "{name}");
+    }
+}
+
+#[test]
+fn optimal_ages_count_the_journal_but_where_turns_stage() {
+    let placement = Placement::Uneven(Shares::new(&[10, 20, 30, 40]).expect("shares"));
+    for (consistency, on_parity) in
+        [(Consistency::Resync, 1.0), (Consistency::Bitmap, 1.0), (Consistency::Journal, 3.0)]
+    {
+        let engine = started(consistency, placement);
+        for (name, on_parity) in [
+            ("preempt+age", on_parity),
+            ("age-aware", on_parity),
+            ("gc-steering+age", on_parity),
+            ("steering+age", on_parity),
+            ("evenkeel+age", 1.0),
+        ] {
+            let mut steering = Steering::new(named(name), Source::Told, None);
+            steering.keep_up(Instant::ORIGIN, &engine, &Host::default());
+            let (_, controller) = steering.controller().expect("it is steered");
+            let written =
+                [0.1, 0.2, 0.3, 0.4].map(|part: f64| (1.0 - part) / 3.0 + on_parity * part);
+            let expected = written.map(|one| one / written[3]);
+            let found = controller.optimal();
+            let is_near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+            let are_near = found.len() == 4 && found.iter().zip(&expected).all(is_near);
+            assert!(are_near, "{name}, {consistency:?}: {found:?}, not {expected:?}");
+        }
     }
 }

@@ -89,7 +89,7 @@ fn nobody_is_watched_where_it_makes_no_difference() {
         redundancy: 1,
         telling: Set::EMPTY,
         limits: vec![Limits::default(); 4],
-        parity: vec![0.25; 4],
+        optimal: vec![1.0; 4],
     };
     let all_tell = Members { telling: Set::first(4), ..members.clone() };
     let watches = |scheme: &str, members: &Members| {

@@ -117,7 +117,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         redundancy: 1,
         telling: Set::first(MEMBERS as usize),
         limits: vec![Limits { start: 0.05, stop: 0.1, hard: 0.01, spare: 0.15 }; MEMBERS as usize],
-        parity: vec![0.25; MEMBERS as usize],
+        optimal: vec![1.0; MEMBERS as usize],
     };
     let scheme = Scheme::named("evenkeel").expect("it exists");
     let mut controller = Controller::new(scheme, members.clone(), Instant::ORIGIN);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use raidcore::geometry::Shares;
 
-use super::create::{LevelArg, parity_shares};
+use super::create::{ConsistencyArg, LevelArg, parity_shares};
 use crate::size::Size;
 
 #[derive(Subcommand, Debug)]
@@ -86,8 +86,9 @@ least of all other members' when one is replaced, after a round once as many wer
 are members; and its percentiles over arrays of drives that differ by --spread, with the part of them
 that lost data.
 
-It is a model. Small writes go to all data alike, write amplification is constant and part of --tbw,
-and nothing fails but by wear. An array's shares can't be changed once it is created: of the
+It is a model. Small writes are of 4 KiB and go to all data alike, at once: nothing is staged. Write
+amplification is constant and part of --tbw, and nothing fails but by wear. Speeds are the least there
+are: as if nothing took time but what drives are written. An array's shares can't be changed once it is created: of the
 strategies only even and fixed can be had with `evenkeel create`, and the shares that staggered
 begins with (--parity-shares auto).")]
 pub(crate) struct LifeArgs {
@@ -97,6 +98,9 @@ pub(crate) struct LifeArgs {
     /// The level: raid5 or raid6
     #[arg(long, short, value_enum, default_value = "raid5")]
     pub(crate) level: LevelArg,
+    /// What survives an unclean stop: the journal's entries of small writes wear the drives that hold parity
+    #[arg(long, value_enum, default_value = "journal")]
+    pub(crate) consistency: ConsistencyArg,
     /// What a drive can be written, by its rating
     #[arg(long, value_name = "SIZE", default_value = "600T")]
     pub(crate) tbw: Size,

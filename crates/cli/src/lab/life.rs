@@ -25,6 +25,7 @@ pub(super) fn life(args: &LifeArgs, output: Output) -> Result<ExitCode> {
     let life = Life::new(Setup {
         level: args.level.into(),
         members: args.members,
+        consistency: args.consistency.into(),
         endurance: args.tbw.0 as f64,
         capacity: args.capacity.0 as f64,
         per_day: args.per_day.0 as f64,

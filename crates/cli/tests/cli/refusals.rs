@@ -421,18 +421,25 @@ fn members_that_do_not_tell_their_age_are_named() {
 #[test]
 fn parity_shares_follow_from_ages() {
     let world = three();
-    let members = "flash:mqsim:a flash:mqsim:b flash:mqsim+aged:c";
-    let line = format!("create tank --level raid5 --file-size 20M --parity-shares auto {members}");
-    let told = world.run(&line).done();
-    for words in
-        ["have used 0, 0, 0% of their lives", "15% apart", "times as fast as with even shares"]
-    {
-        assert!(told.contains(words), "{words}: {told}");
-    }
-    let array = world.run("examine a --json").json()["members"][0]["array"].take();
-    let shares = array["parity_shares"].as_array().expect("they are uneven").clone();
-    let shares: Vec<u64> = shares.iter().filter_map(serde_json::Value::as_u64).collect();
-    assert!(shares.iter().sum::<u64>() == 100 && shares.is_sorted_by(|a, b| a > b), "{shares:?}");
+    let created = |name: &str, more: &str| {
+        let members = format!("flash:mqsim:{name}a flash:mqsim:{name}b flash:mqsim+aged:{name}c");
+        let line = "--level raid5 --file-size 20M --parity-shares auto";
+        let told = world.run(&format!("create {name} {line} {more} {members}")).done();
+        for words in
+            ["have used 0, 0, 0% of their lives", "15% apart", "times as fast as with even shares"]
+        {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        let examined = format!("examine {name}a --json");
+        let array = world.run(&examined).json()["members"][0]["array"].take();
+        let shares = array["parity_shares"].as_array().expect("they are uneven").clone();
+        let shares: Vec<u64> = shares.iter().filter_map(serde_json::Value::as_u64).collect();
+        assert!(shares.iter().sum::<u64>() == 100, "{shares:?}");
+        assert!(shares.is_sorted_by(|a, b| a > b), "{shares:?}");
+        shares
+    };
+    // The journal, too, is written where parity is.
+    assert!(created("tank", "")[0] < created("bare", "--consistency resync")[0]);
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::time::Duration;
 use flashsim::{Ssd, Stats, Wear};
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
-use steering::collect::age::optimal_ages;
 
 use super::latency::Latency;
 use super::timeline::Timeline;
@@ -197,8 +196,8 @@ pub struct DriveFigures {
     /// Of these, those that were erased together with another drive's (`age-aware`).
     #[serde(default)]
     pub forced: u64,
-    /// Its age by Eq 1 of McEwan and Komsul, relative to the drive with the most parity: what small
-    /// random writes would make it. Zero for one that is no member.
+    /// Its age by Eq 1 of McEwan and Komsul and the journal's part, relative to the drive with the most parity:
+    /// what small random writes would make it. Zero for one that is no member.
     #[serde(default)]
     pub optimal_age: f64,
     /// Free blocks in the end, as a share of all.
@@ -220,7 +219,7 @@ pub struct DriveFigures {
 pub(super) struct Drives {
     drives: Vec<(Stats, Wear, f64, u32)>,
     ios: (u64, u64),
-    /// The members' ages by Eq 1.
+    /// The members' ages, as small writes would make them.
     optimal: Vec<f64>,
     steered: Steered,
     logged: Option<Logged>,
@@ -238,7 +237,7 @@ impl Drives {
         Self {
             drives: system.ssds().map(say).collect(),
             ios: system.drive_ios(),
-            optimal: optimal_ages(&system.parity()),
+            optimal: system.optimal_ages(),
             steered: system.steered(),
             logged: system.logged(),
             destaged: system.destaged(),

@@ -206,8 +206,8 @@ fn erases_of(f: &Figures, number: usize) -> f64 {
     f.drives.get(number - 1).map_or(0.0, |drive| drive.erases as f64)
 }
 
-/// How far the member that is furthest from it is from Eq 1 of McEwan and Komsul, as a part, by
-/// what is counted of each. The reference is the member with the most parity, the paper's n.
+/// How far the member that is furthest from it is from its optimal age, as a part, by what is counted of each.
+/// The reference is the member with the most parity, the paper's n.
 fn error(f: &Figures, count: impl Fn(&DriveFigures) -> u64) -> f64 {
     let most = f.drives.iter().rfind(|drive| drive.optimal_age == 1.0);
     let most = most.map_or(0.0, |drive| count(drive) as f64);

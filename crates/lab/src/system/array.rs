@@ -12,7 +12,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba};
 use raidlog::array::Input;
 use raidlog::{Machine, ONLY};
 use steering::Steering;
-use steering::collect::age::parity_shares;
+use steering::wear::optimal_ages;
 
 use super::array_spec::ArraySpec;
 use super::drive::{Drive, Io};
@@ -227,8 +227,8 @@ impl System for Array {
         self.watch.rebuilt()
     }
 
-    fn parity(&self) -> Vec<f64> {
-        parity_shares(self.engine().geometry())
+    fn optimal_ages(&self) -> Vec<f64> {
+        optimal_ages(self.engine().geometry(), self.engine().entries())
     }
 
     fn drive_ios(&self) -> (u64, u64) {

@@ -214,8 +214,8 @@ pub trait System {
         Rebuilt::default()
     }
 
-    /// The share of the parity on each member, if it is an array.
-    fn parity(&self) -> Vec<f64> {
+    /// The [optimal age](steering::wear::optimal_ages) of each member, if it is an array.
+    fn optimal_ages(&self) -> Vec<f64> {
         Vec::new()
     }
 

@@ -45,6 +45,28 @@ fn a_small_write_reads_two_and_then_writes_two() {
     near(f.total_waf, f.array_waf * f.device_waf, 1e-9);
 }
 
+/// With a journal parity's members are written the entries, too.
+#[test]
+fn members_with_parity_in_shares_are_written_as_their_optimal_ages_have_it() {
+    for (level, shares, written) in
+        [("raid5", "[5, 10, 15, 70]", [4.0, 2.0]), ("raid6", "[5, 10, 15, 20, 50]", [9.0, 3.0])]
+    {
+        for (consistency, written) in [("journal", written[0]), ("resync", written[1])] {
+            let members = shares.split(',').count();
+            let array = format!(
+                "[array]\nlevel = '{level}'\nmembers = {members}\nparity_shares = {shares}\n\
+                 consistency = '{consistency}'\n"
+            );
+            let f = figures(&[&array, SSD, &closed(4, 0.0), &run(20_000, 2000)]);
+            near(f.array_waf, written, 0.02);
+            let pages = |at: usize| f.drives[at].pages_written as f64;
+            for (at, drive) in f.drives.iter().enumerate() {
+                near(pages(at) / pages(members - 1), drive.optimal_age, 0.03);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_whole_stripe_is_written_at_once() {
     let workload = "[workload.synthetic]\nread = 0\nsize = '64K'\naddress = 'sequential'\n";

@@ -4,14 +4,16 @@ use lab::plan::life::{Cause, Draws, Life, LifeError, Outcome, Setup, Strategy};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 use raidcore::geometry::{GeometryError, Level, Shares, SharesError};
+use raidcore::meta::Consistency;
 
 const TIB: f64 = (1u64 << 40) as f64;
 
-/// The defaults of `evenkeel plan life`.
+/// The defaults of `evenkeel plan life`, without a journal.
 fn defaults() -> Setup {
     Setup {
         level: Level::Raid5,
         members: 4,
+        consistency: Consistency::Resync,
         endurance: 600.0 * TIB,
         capacity: TIB,
         per_day: 2.0 * TIB,
@@ -78,6 +80,37 @@ fn fixed_shares_wear_as_by_hand() {
     // The third member ends before the last one's second drive does, and the second soon after it.
     assert_eq!(fixed.calendar[1].member, 2);
     near(fixed.calendar[1].next_left, 1.0 - written[1] / written[2], 1e-9);
+}
+
+#[test]
+fn a_journal_wears_those_that_hold_parity() {
+    let journal = |setup| Setup { consistency: Consistency::Journal, ..setup };
+    // Besides parity a header and partial parity, of each of two parities both.
+    for (level, members, small, written) in [
+        (Level::Raid5, 4, 1.0, 4.0),
+        (Level::Raid5, 6, 0.5, 0.5 * 4.0 + 0.5 * 6.0 / 5.0),
+        (Level::Raid6, 6, 1.0, 9.0),
+    ] {
+        let setup = journal(Setup { level, members, small, ..defaults() });
+        let expected = members as f64 * setup.endurance / written;
+        near(outcome(setup, Strategy::Even).first_wear_out, expected, 1e-6 * expected);
+    }
+    let written = [0.05, 0.1, 0.15, 0.7].map(|share| (1.0 - share) / 3.0 + 3.0 * share);
+    let fixed = outcome(journal(weightless()), Strategy::Fixed);
+    near(fixed.first_wear_out / TIB, 600.0 / written[3], 1e-6);
+    near(fixed.calendar[0].next_left, 1.0 - written[2] / written[3], 1e-9);
+    near(fixed.speed, 1.0 / written[3], 1e-9);
+    // Marks of the bitmap are not counted.
+    let bitmap = Setup { consistency: Consistency::Bitmap, ..weightless() };
+    assert_eq!(outcome(bitmap, Strategy::Staggered), outcome(weightless(), Strategy::Staggered));
+    // As the oldest is at its end the next is the gap behind it, with less uneven shares.
+    let [with, without] =
+        [journal(weightless()), weightless()].map(|it| outcome(it, Strategy::Staggered));
+    assert!(with.shares[0] < without.shares[0] && with.shares[3] > without.shares[3], "{with:?}");
+    for staggered in [with, without] {
+        near(staggered.calendar[0].next_left, 0.25, 0.02);
+        assert_eq!(staggered.loss, None);
+    }
 }
 
 #[test]
@@ -212,13 +245,15 @@ fn what_can_not_be_is_refused() {
 /// All that is possible, about.
 fn any_setup() -> impl proptest::strategy::Strategy<Value = Setup> {
     let shape = (any::<bool>(), 4usize..=12, 0.0..=1.0f64, 10.0..2000.0f64);
-    let times = (1.0..4000.0f64, 0.1..3.0f64, proptest::option::of(50u8..=100), 1u8..=20);
+    let replaced_at = proptest::option::of(50u8..=100);
+    let times = (1.0..4000.0f64, 0.1..3.0f64, replaced_at, 1u8..=20, any::<bool>());
     (shape, times).prop_map(|((is_raid6, members, small, overwrites), times)| {
-        let (days, per_day, replaced_at, gap) = times;
+        let (days, per_day, replaced_at, gap, journal) = times;
         let most = replaced_at.unwrap_or(90).min(90) / members as u8;
         Setup {
             level: if is_raid6 { Level::Raid6 } else { Level::Raid5 },
             members,
+            consistency: if journal { Consistency::Journal } else { Consistency::Resync },
             endurance: 600.0 * TIB,
             capacity: 600.0 * TIB / overwrites,
             per_day: per_day * TIB,
@@ -251,7 +286,9 @@ proptest! {
         // parity, and no shorter than one with all of it, the moves and the rebuild.
         let parities = if setup.level == Level::Raid6 { 2.0 } else { 1.0 };
         let data = setup.members as f64 - parities;
-        let most = 1.0 / data + setup.small * (1.0 - 1.0 / data);
+        let is_journaled = setup.consistency == Consistency::Journal;
+        let on_parity = if is_journaled { 2.0 + parities } else { 1.0 };
+        let most = 1.0 / data + setup.small * (on_parity - 1.0 / data);
         let life = setup.endurance * f64::from(found.replaced_at) / 100.0;
         let moves = setup.capacity * (1.0 + 2.0 * found.moved);
         for member in 0..setup.members {

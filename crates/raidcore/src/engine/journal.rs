@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use super::form::Trace;
 use super::journal_ring::JournalRing;
-use crate::meta::{ArrayRecord, Consistency, Features, Replay, can_leave_out};
+use crate::meta::{ArrayRecord, Entries, Replay};
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// Blocks that entries leave free, so that a tail record finds room.
@@ -74,10 +74,9 @@ impl Live {
 impl Journal {
     pub(super) fn new(record: &ArrayRecord, next_entry: u64) -> Self {
         let (start, len) = record.areas.journal();
-        let used = record.consistency == Consistency::Journal && record.geometry.parities() > 0;
-        let len = if used { len } else { 0 };
-        let partial = record.features.incompatible & Features::PARTIAL_ENTRIES != 0
-            && can_leave_out(&record.geometry);
+        let entries = Entries::of(record);
+        let len = if entries == Entries::None { 0 } else { len };
+        let partial = entries == Entries::Partial;
         Self { partial, ..Self::with_rings(start, len, record.geometry.members(), next_entry) }
     }
 

@@ -80,7 +80,7 @@ pub use response::Slowdown;
 pub use steering::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
 
 use crate::geometry::{Geometry, Layout};
-use crate::meta::{Areas, Assembled};
+use crate::meta::{Areas, Assembled, Entries};
 use crate::plan::BoundStep;
 use crate::units::{DeviceId, Lba, MEMBERS_MAX, Mem};
 use array::Array;
@@ -220,6 +220,12 @@ impl Engine {
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.array.membership.record().geometry
+    }
+
+    /// What its journal has of small writes.
+    #[must_use]
+    pub fn entries(&self) -> Entries {
+        Entries::of(self.array.membership.record())
     }
 
     /// Where its stripes lie.

@@ -8,8 +8,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::assemble::Assembled;
+use super::entries::Entries;
 use super::label::DeviceLabel;
-use super::layout::{Areas, SUPERBLOCKS, can_leave_out};
+use super::layout::{Areas, SUPERBLOCKS};
 use super::layout_error::LayoutError;
 use super::page::{BitMap, MapKind, PageVersions};
 use super::placements;
@@ -74,7 +75,7 @@ impl NewArray {
         if self.distributed_spare {
             incompatible |= Features::DISTRIBUTED_SPARE;
         }
-        if consistency == Consistency::Journal && can_leave_out(&geometry) {
+        if Entries::of_new(consistency, &geometry) == Entries::Partial {
             incompatible |= Features::PARTIAL_ENTRIES;
         }
         if !self.staging_devices.is_empty() {

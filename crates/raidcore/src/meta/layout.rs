@@ -425,7 +425,7 @@ pub fn can_stage(geometry: &Geometry) -> bool {
 /// members. Each parity's partial one needs a scratch buffer beside those of the members, of which a set
 /// can name 64.
 #[must_use]
-pub fn can_leave_out(geometry: &Geometry) -> bool {
+pub(super) fn can_leave_out(geometry: &Geometry) -> bool {
     geometry.parities() > 0 && 2 * geometry.width() < 64
 }
 

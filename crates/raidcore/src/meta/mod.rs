@@ -6,6 +6,7 @@ mod assemble;
 mod checksum;
 mod codec;
 mod create;
+mod entries;
 mod image;
 mod journal;
 mod label;
@@ -33,6 +34,7 @@ pub use assemble::{AssembleOptions, Assembled, assemble};
 pub use checksum::checksum;
 pub use codec::{CodecError, FORMAT};
 pub use create::NewArray;
+pub use entries::Entries;
 pub use image::{Image, MemberImage, Unreadable};
 pub use journal::{
     JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, Ring,
@@ -42,7 +44,7 @@ pub use journal::{
 pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
 pub use layout::{
     Areas, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
-    can_distribute, can_leave_out, can_stage, spare_copies,
+    can_distribute, can_stage, spare_copies,
 };
 pub use layout_error::LayoutError;
 pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use raidcore::geometry::{Level, Role};
 use raidcore::meta::{
-    ArrayId, AssembleError, Consistency, JournalEntry, JournalHeader, JournalRun, Log, Replay,
-    ReplayRun, SlotState, Warning, checksum, encode_journal_header, scan_journal,
+    ArrayId, AssembleError, Consistency, Entries, Features, JournalEntry, JournalHeader,
+    JournalRun, Log, Replay, ReplayRun, SlotState, Warning, checksum, encode_journal_header,
+    scan_journal,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
-use crate::world::{ARRAY, DEGRADED, EPOCH, Entry, FORCE, STRICT, World, device, flip};
+use crate::world::{ARRAY, DEGRADED, EPOCH, Entry, FORCE, STRICT, World, device, flip, record};
 
 /// RAID6 of four, stopped uncleanly.
 fn unclean() -> World {
@@ -44,6 +45,30 @@ fn whole(runs: &[JournalRun]) -> Vec<ReplayRun> {
 fn numbers(ring: &[u8]) -> Vec<u64> {
     let entries = scan(ring, ARRAY, EPOCH, MemberId(2));
     entries.iter().map(|entry| entry.header.entry).collect()
+}
+
+#[test]
+fn small_writes_have_entries_by_the_array_s_record() {
+    for (level, members, consistency, entries, blocks) in [
+        (Level::Raid5, 4, Consistency::Journal, Entries::Partial, 2),
+        (Level::Raid4, 3, Consistency::Journal, Entries::Partial, 2),
+        (Level::Raid6, 4, Consistency::Journal, Entries::Partial, 3),
+        (Level::Raid5, 32, Consistency::Journal, Entries::Whole, 3),
+        (Level::Raid6, 32, Consistency::Journal, Entries::Whole, 4),
+        (Level::Raid5, 4, Consistency::Bitmap, Entries::None, 0),
+        (Level::Raid6, 4, Consistency::Resync, Entries::None, 0),
+        (Level::Raid1, 2, Consistency::Bitmap, Entries::None, 0),
+    ] {
+        let mut record = record(level, members, consistency);
+        record.features.incompatible |= Features::PARTIAL_ENTRIES;
+        assert_eq!(Entries::of(&record), entries, "{level:?}, {members}, {consistency:?}");
+        assert_eq!(Entries::of_new(consistency, &record.geometry), entries);
+        assert_eq!(entries.small_blocks(&record.geometry), blocks, "{level:?}, {members}");
+        // An older array has no partial ones.
+        record.features.incompatible &= !Features::PARTIAL_ENTRIES;
+        let of_older = if entries == Entries::Partial { Entries::Whole } else { entries };
+        assert_eq!(Entries::of(&record), of_older);
+    }
 }
 
 proptest! {

@@ -2,9 +2,6 @@
 
 use alloc::vec::Vec;
 
-use raidcore::geometry::{Geometry, Role};
-use raidcore::units::{MemberId, Set, Stripe};
-
 use super::{Flash, Limits};
 
 /// The dynamic low thresholds of McEwan and Komsul, "Age Aware Pre-emptive Garbage Collection for
@@ -12,7 +9,8 @@ use super::{Flash, Limits};
 /// has aged less than its share of the writes says collects earlier from now on, with less garbage
 /// in each block, and one that has aged more collects later.
 ///
-/// Ages are relative to the member with the most parity, the paper's member n.
+/// Ages are relative to the member with the most parity, the paper's member n. Where they should be follows from
+/// [`Wear`](crate::wear::Wear).
 ///
 /// The thresholds are lost with the process, when a member is replaced, and when turns have rested. They are
 /// found again from the ages, which drives remember. Ages are those of a drive's whole life: beside a new one in
@@ -58,10 +56,6 @@ const GAIN: f64 = 0.1;
 /// block: the paper's `period`, here 500 of its drives' 2,048 blocks.
 const PERIOD: f64 = 0.25;
 
-/// In this many stripes for each member every placement has its shares exactly: shares that are given are
-/// whole percents, others are the same for all.
-const STRIPES: u64 = 100;
-
 /// The medium threshold of the paper's experiments.
 pub(super) const MEDIUM: f64 = 0.01;
 
@@ -74,37 +68,11 @@ const ABOVE: f64 = 0.001;
 /// ... and from the drive's last spare blocks, of which some are always open.
 const BELOW: f64 = 0.02;
 
-/// The paper's Eq 1: the best age of a member relative to that of the one with the most parity,
-/// for small random writes, of which each also writes parity. `parity` has the part of the stripes in
-/// which each member holds parity. The paper has one parity; with two, both are written for each of the
-/// n - 2 chunks of data.
-#[must_use]
-pub fn optimal_ages(parity: &[f64]) -> Vec<f64> {
-    let data = parity.len() as f64 - parity.iter().sum::<f64>();
-    let writes = |share: &f64| share * data + (1.0 - share);
-    let most = parity.iter().map(writes).fold(0.0, f64::max);
-    parity.iter().map(|share| if most > 0.0 { writes(share) / most } else { 1.0 }).collect()
-}
-
-/// The part of an array's stripes in which each member holds parity, with one parity its share of it; all zero
-/// if there is none.
-#[must_use]
-pub fn parity_shares(geometry: &Geometry) -> Vec<f64> {
-    let stripes = STRIPES * geometry.members() as u64;
-    let is_parity = |role: &Role| Some(*role) == geometry.p() || Some(*role) == geometry.q();
-    let held = |member: MemberId| {
-        let roles = (0..stripes).filter_map(|stripe| geometry.role(Stripe(stripe), member));
-        roles.filter(is_parity).count() as f64
-    };
-    Set::first(geometry.members()).map(|member| held(member) / stripes as f64).collect()
-}
-
 impl Age {
-    /// For members with these limits that hold parity in these parts of the stripes ([`parity_shares`]). Each
-    /// begins with the threshold that it has by itself. Staging devices come after the members, have no part in
-    /// any stripe, and keep their own.
+    /// For members with these limits and [optimal ages](crate::wear::optimal_ages). Each begins with the threshold
+    /// that it has by itself. Staging devices come after the members, have no optimal age, and keep their own.
     #[must_use]
-    pub fn new(law: Law, limits: &[Limits], parity: &[f64]) -> Self {
+    pub fn new(law: Law, limits: &[Limits], optimal: &[f64]) -> Self {
         let member = |(limits, optimal): (&Limits, Option<f64>)| {
             // At the hard limit it would collect whatever it is told.
             let least = MEDIUM.max(limits.hard) + ABOVE;
@@ -113,9 +81,8 @@ impl Age {
             let low = if tells { limits.start.clamp(least, most) } else { limits.start };
             Member { low, optimal: optimal.unwrap_or(1.0), least, most, tells }
         };
-        let optimal = optimal_ages(parity);
         let oldest = (0..optimal.len()).max_by(|&a, &b| optimal[a].total_cmp(&optimal[b]));
-        let optimal = optimal.into_iter().map(Some).chain(core::iter::repeat(None));
+        let optimal = optimal.iter().copied().map(Some).chain(core::iter::repeat(None));
         let members = limits.iter().zip(optimal).map(member).collect();
         Self { law, members, oldest: oldest.unwrap_or(0), seen: 0.0 }
     }

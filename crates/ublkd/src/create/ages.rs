@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use raidcore::geometry::{Geometry, Level, Placement, Shares};
-use raidcore::meta::LayoutError;
+use raidcore::meta::{Consistency, Entries, LayoutError};
 use raidcore::units::DeviceId;
-use steering::stagger::{self, REPLACED_AT, Wear};
+use steering::stagger::{self, REPLACED_AT};
+use steering::wear::{Wear, percents};
 
 use super::{CreateConfig, CreateError, CreateNote};
 use crate::flash::Named;
@@ -54,13 +55,17 @@ pub(super) fn placement(
     if !silent.is_empty() {
         return Err(CreateError::Ageless { paths: silent });
     }
-    by_age(config.level, used.into_iter().flatten().collect())
+    by_age(config.level, config.consistency, used.into_iter().flatten().collect())
 }
 
 /// The placement for members that have used so many percent of their lives.
-fn by_age(level: Level, used: Vec<u8>) -> Result<(Placement, CreateNote), CreateError> {
+fn by_age(
+    level: Level,
+    consistency: Consistency,
+    used: Vec<u8>,
+) -> Result<(Placement, CreateNote), CreateError> {
     let geometry = Geometry::new(level, used.len(), 1, 1).map_err(LayoutError::from)?;
-    let wear = Wear::new(used.len(), geometry.parities(), SMALL);
+    let wear = Wear::new(&geometry, Entries::of_new(consistency, &geometry), SMALL);
     let lives: Vec<f64> = used.iter().copied().map(f64::from).collect();
     let gap = stagger::gap(used.len(), REPLACED_AT);
     let parts = stagger::shares(wear, &lives, REPLACED_AT.into(), gap.into());
@@ -77,7 +82,7 @@ fn by_age(level: Level, used: Vec<u8>) -> Result<(Placement, CreateNote), Create
 }
 
 fn shares_of(parts: &[f64]) -> Result<Shares, CreateError> {
-    let shares = Shares::new(&stagger::percents(parts));
+    let shares = Shares::new(&percents(parts));
     shares.map_err(|error| LayoutError::from(raidcore::geometry::GeometryError::from(error)).into())
 }
 
@@ -85,27 +90,39 @@ fn shares_of(parts: &[f64]) -> Result<Shares, CreateError> {
 mod tests {
     use super::*;
 
+    fn placed(level: Level, consistency: Consistency, used: [u8; 4]) -> (Placement, String) {
+        let (placement, note) = by_age(level, consistency, used.to_vec()).expect("it can be");
+        (placement, note.to_string())
+    }
+
     #[test]
     fn members_that_are_alike_get_unequal_shares_and_those_that_are_apart_even_ones() {
-        let (placement, note) = by_age(Level::Raid5, vec![3; 4]).expect("it can be");
-        let Placement::Uneven(shares) = placement else { panic!("{placement:?}") };
-        assert!(shares.percent().iter().is_sorted_by(|a, b| a >= b), "{shares:?}");
-        let told = note.to_string();
-        for word in ["have used 3, 3, 3, 3%", "up to 15% apart", "times as fast"] {
-            assert!(told.contains(word), "{told}");
-        }
-        let apart = vec![10, 60, 25, 40];
-        let (placement, note) = by_age(Level::Raid5, apart).expect("it can be");
+        let shares = |consistency| {
+            let (placement, told) = placed(Level::Raid5, consistency, [3; 4]);
+            let Placement::Uneven(shares) = placement else { panic!("{placement:?}") };
+            assert!(shares.percent().iter().is_sorted_by(|a, b| a >= b), "{shares:?}");
+            for word in ["have used 3, 3, 3, 3%", "up to 15% apart", "times as fast"] {
+                assert!(told.contains(word), "{told}");
+            }
+            shares.percent()[0]
+        };
+        assert!(
+            shares(Consistency::Journal) < shares(Consistency::Bitmap),
+            "a journal is written where parity is"
+        );
+        assert_eq!(shares(Consistency::Bitmap), shares(Consistency::Resync));
+        let (placement, told) = placed(Level::Raid5, Consistency::Journal, [10, 60, 25, 40]);
         assert_eq!(placement, Placement::of(Level::Raid5));
-        let told = note.to_string();
         assert!(told.contains("10, 60, 25, 40%") && told.contains("15% apart already"), "{told}");
     }
 
     #[test]
     fn no_member_has_more_than_half_of_two_parities() {
-        let (placement, _) = by_age(Level::Raid6, vec![50, 50, 50, 0]).expect("it can be");
-        let geometry = Geometry::new(Level::Raid6, 4, 1, 1).expect("it is possible");
-        geometry.placed(placement).expect("the shares are possible");
+        for consistency in [Consistency::Journal, Consistency::Resync] {
+            let (placement, _) = placed(Level::Raid6, consistency, [50, 50, 50, 0]);
+            let geometry = Geometry::new(Level::Raid6, 4, 1, 1).expect("it is possible");
+            geometry.placed(placement).expect("the shares are possible");
+        }
     }
 
     #[test]

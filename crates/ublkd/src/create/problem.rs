@@ -40,7 +40,7 @@ pub enum CreateNote {
         shares: Shares,
         /// How far apart neighbours come by it, in percents of a life.
         gap: u8,
-        /// How fast small writes are, in percent of what they are with even shares.
+        /// How fast small writes are at least, in percent of what they are with even shares.
         speed: u8,
     },
     /// Parity is shared evenly, since the members do not wear out together.
@@ -76,7 +76,7 @@ impl std::fmt::Display for CreateNote {
             Self::UnevenByAge { used, shares, gap, speed } => write!(
                 f,
                 "the members' shares of parity are {}%: they have used {}% of their lives, and come up to {gap}% apart by \
-                 it, so that they wear out one after the other; small writes are {:.2} times as fast as with \
+                 it, so that they wear out one after the other; small writes are at least {:.2} times as fast as with \
                  even shares",
                 list(shares.percent()),
                 list(used),

@@ -2,8 +2,8 @@
 //!
 //! A model in closed steps: between two events all members are written at constant rates, so nothing is sampled.
 //! Its assumptions:
-//! - Small writes go to all data alike. Each writes its block and that of each parity; large writes are whole
-//!   stripes.
+//! - Small writes are of one block, go to all data alike, and write members as [`Wear`] has it; large writes are
+//!   whole stripes. All members are in service, and nothing is staged.
 //! - A drive can take a given number of bytes (its rating), whatever they are: write amplification is constant
 //!   and part of the rating. Time, reads and temperature wear nothing.
 //! - A replaced drive is written once as a whole. Parity that moves to another member changes places with data
@@ -15,7 +15,9 @@ mod spread;
 mod strategy;
 
 use raidcore::geometry::{Geometry, GeometryError, Level, Placement, Shares, SharesError};
-use steering::stagger::{self, Wear};
+use raidcore::meta::{Consistency, Entries};
+use steering::stagger;
+use steering::wear::{Wear, percents};
 
 pub use run::{Cause, Outcome, Replacement};
 pub use spread::{Draws, Spread};
@@ -40,6 +42,8 @@ pub struct Setup {
     pub level: Level,
     /// How many drives.
     pub members: usize,
+    /// What survives an unclean stop: a journal is written, too.
+    pub consistency: Consistency,
     /// The bytes that a drive can be written, by its rating.
     pub endurance: f64,
     /// The bytes of a drive: what its rebuild writes.
@@ -156,7 +160,7 @@ impl Life {
             None => unequal(setup.members, parities)?,
         };
         geometry.placed(Placement::Uneven(shares))?;
-        let wear = Wear::new(setup.members, parities, setup.small);
+        let wear = Wear::new(&geometry, Entries::of_new(setup.consistency, &geometry), setup.small);
         let life = Self {
             setup,
             wear,
@@ -253,5 +257,5 @@ fn unequal(members: usize, parities: usize) -> Result<Shares, SharesError> {
     let sum = (others * members) as f64 / 2.0;
     let rest = (1..=others).map(|rank| (100.0 - most) * rank as f64 / sum / 100.0);
     let exact: Vec<f64> = rest.chain([most / 100.0]).collect();
-    Shares::new(&stagger::percents(&exact))
+    Shares::new(&percents(&exact))
 }

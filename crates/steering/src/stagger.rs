@@ -1,12 +1,10 @@
 //! Shares of parity that are only as uneven as it takes to have members' lives a gap apart, so that
 //! members do not wear out together.
 
-mod wear;
-
 use alloc::vec;
 use alloc::vec::Vec;
 
-pub use wear::{Wear, percents};
+use crate::wear::Wear;
 
 /// When members are replaced, in percent of their rated life used: a drive that can take less than its rating does
 /// not report that.
@@ -87,13 +85,21 @@ fn growth(wear: Wear, ages: &[f64], end: f64, gap: f64, bytes: f64) -> impl Iter
 
 #[cfg(test)]
 mod tests {
+    use raidcore::geometry::{Geometry, Level};
+    use raidcore::meta::Entries;
+
     use super::*;
+
+    /// Without a journal.
+    fn wear(level: Level, members: usize, small: f64) -> Wear {
+        let shape = Geometry::new(level, members, 1, 1).expect("a geometry");
+        Wear::new(&shape, Entries::None, small)
+    }
 
     #[test]
     fn new_members_are_staggered_as_by_hand() {
         // Ages of 100, 85, 70 and 55 at the end: 310 in all, of which a member without parity has 1/6 at least.
-        let wear = Wear::new(4, 1, 1.0);
-        let shares = shares(wear, &[0.0; 4], 100.0, 15.0);
+        let shares = shares(wear(Level::Raid5, 4, 1.0), &[0.0; 4], 100.0, 15.0);
         let expected = [100.0, 85.0, 70.0, 55.0].map(|age| (2.0 * age / 310.0 - 1.0 / 3.0) * 1.5);
         for (found, expected) in shares.iter().zip(expected) {
             assert!((found - expected).abs() <= 0.01, "{shares:?}");
@@ -103,22 +109,22 @@ mod tests {
 
     #[test]
     fn those_that_are_apart_share_evenly() {
-        let even = Wear::new(4, 1, 1.0).even();
-        assert_eq!(shares(Wear::new(4, 1, 1.0), &[10.0, 60.0, 25.0, 40.0], 90.0, 15.0), even);
+        let even = wear(Level::Raid5, 4, 1.0).even();
+        assert_eq!(shares(wear(Level::Raid5, 4, 1.0), &[10.0, 60.0, 25.0, 40.0], 90.0, 15.0), even);
         // Large writes age all alike, whatever the shares.
-        assert_eq!(shares(Wear::new(4, 1, 0.0), &[0.0; 4], 90.0, 15.0), even);
+        assert_eq!(shares(wear(Level::Raid5, 4, 0.0), &[0.0; 4], 90.0, 15.0), even);
     }
 
     #[test]
     fn with_two_parities_no_member_has_more_than_half() {
-        let shares = shares(Wear::new(4, 2, 1.0), &[80.0, 79.0, 78.0, 77.0], 90.0, 20.0);
+        let shares = shares(wear(Level::Raid6, 4, 1.0), &[80.0, 79.0, 78.0, 77.0], 90.0, 20.0);
         assert!(shares.iter().all(|share| (0.0..=0.5).contains(share)), "{shares:?}");
         assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn what_outlives_its_rating_is_still_written() {
-        let shares = shares(Wear::new(3, 1, 1.0), &[104.0, 103.0, 0.0], 100.0, 15.0);
+        let shares = shares(wear(Level::Raid5, 3, 1.0), &[104.0, 103.0, 0.0], 100.0, 15.0);
         assert!(shares[0] > shares[1], "{shares:?}");
     }
 }
