@@ -1,6 +1,8 @@
 //! Metrics of arrays and log volumes, with their names and descriptions.
 
-use raidcore::engine::{ArrayHealth, MemberStatus, MissedStatus, PassKind, SpareUse, Status};
+use raidcore::engine::{
+    ArrayHealth, Counters, MemberStatus, MissedStatus, PassKind, SpareUse, Status,
+};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
@@ -185,10 +187,11 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     );
     counter("evenkeel_journal_entries_total", "Journal entries written.", c.journal_entries);
     counter("evenkeel_metadata_writes_total", "Metadata blocks written.", c.meta_stores);
-    counters_of_staging(text, name, &c);
+    counters_of_staging(text, facts, c);
 }
 
-fn counters_of_staging(text: &mut Text, name: (&str, &str), c: &Counters) {
+fn counters_of_staging(text: &mut Text, facts: &Facts, c: Counters) {
+    let name = ("array", &*facts.name);
     let mut counter = |metric, help, value: u64| text.counter(metric, help).sample(&[name], value);
     let staged = [
         ("evenkeel_staged_writes_total", "Writes staged on other members.", c.staged_writes),

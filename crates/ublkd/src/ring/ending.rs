@@ -48,20 +48,16 @@ impl Ring {
             return;
         }
         let op = self.ops.get(id);
-        let cannot = match op.kind {
-            OpKind::Discard => matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS),
-            // An older kernel does not know the command.
-            OpKind::Trim => matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL),
-            _ => false,
-        };
+        let unknown = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS);
+        let discards = op.kind == OpKind::Discard && unknown;
+        // An older kernel does not know the command.
+        let trims = op.kind == OpKind::Trim && (unknown || -result == libc::EINVAL);
         let next = if op.asks {
             self.answered(id, result)
-        } else if cannot {
+        } else if discards || trims {
             if let Some(member) = &mut self.members[usize::from(op.member.0)] {
-                match op.kind {
-                    OpKind::Trim => member.is_not_trimmed = true,
-                    _ => member.keeps_everything = true,
-                }
+                member.keeps_everything |= discards;
+                member.is_not_trimmed |= trims;
             }
             Next::Done(Ok(()))
         } else {
