@@ -89,3 +89,42 @@ fn memory_is_given_back_when_nothing_is_written_any_more() {
         assert_eq!(world.engine().held_blocks().count(), 0);
     }
 }
+
+/// Makes a block one that is written again and again; tells the member that has it.
+fn heat(world: &mut World, lba: u64) -> MemberId {
+    for _ in 0..3 {
+        world.write_one(lba);
+    }
+    MemberId::at(world.home_of(lba))
+}
+
+#[test]
+fn a_member_that_fails_voids_what_is_held() {
+    let mut world = world(1, (Level::Raid5, 4), 64, false);
+    let member = heat(&mut world, 0);
+    heat(&mut world, 24);
+    world.command(Command::Fail(member));
+    world.drain();
+    world.write_one(36);
+    assert_eq!(world.engine().held_blocks().count(), 0);
+    world.verify();
+}
+
+/// A write ends after its member has failed, and another has begun with that on record.
+#[test]
+fn what_a_failed_member_did_not_take_is_not_held() {
+    let mut world = world(1, (Level::Raid5, 4), 64, false);
+    let member = heat(&mut world, 0);
+    let op = Op::Write;
+    world.begin_request(Request { tag: Tag(0), op, lba: Lba(0), blocks: 1, fua: false });
+    let is_home = |io: &Io| matches!(io.op, IoOp::Write { .. });
+    world.end_all(|io| !is_home(io));
+    let held: Vec<_> = world.ios.iter().map(|pending| pending.io.id).collect();
+    assert_eq!(held.len(), 2, "data and parity");
+    world.command(Command::Fail(member));
+    world.begin_request(Request { tag: Tag(1), op, lba: Lba(36), blocks: 1, fua: false });
+    world.end_all(|io| !held.contains(&io.id));
+    world.drain();
+    assert_eq!(world.engine().held_blocks().count(), 0);
+    world.verify();
+}

@@ -14,7 +14,8 @@ pub(crate) const WARM: &[Mutant] = &[
         "engine/flow/warm.rs",
         "return warm.forget(stripe);",
         "return if MUTANT {} else { warm.forget(stripe) };",
-    ),
+    )
+    .rare("Nothing is held by then: the record has changed, or an earlier plan of the write took it out."),
     mutant(
         "warm: what failed to be written is held",
         "engine/flow/warm.rs",
@@ -22,7 +23,8 @@ pub(crate) const WARM: &[Mutant] = &[
             && warming.version",
         "&& (job.error.is_none() || MUTANT)
             && warming.version",
-    ),
+    )
+    .rare("A write that fails has changed the record, too, unless the array was degraded, and then nothing is held."),
     mutant(
         "warm: what a member has failed to take is held",
         "engine/flow/warm.rs",
@@ -62,13 +64,15 @@ pub(crate) const WARM: &[Mutant] = &[
         "engine/flow/warm.rs",
         "&& self.is_in_step(job.stripe)",
         "&& (MUTANT || self.is_in_step(job.stripe))",
-    ),
+    )
+    .rare("What is read and written there is known as well; nothing relies on it."),
     mutant(
         "warm: what is discarded is held as it was",
         "engine/flow/warm.rs",
         "job.base == Base::Stored",
         "(MUTANT || job.base == Base::Stored)",
-    ),
+    )
+    .rare("A write of a discarded stripe gives all of it, and of such nothing is held."),
     mutant(
         "warm: blocks are held though a member is missing",
         "engine/flow/warm.rs",
