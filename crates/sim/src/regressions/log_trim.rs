@@ -1,11 +1,10 @@
 //! The staging log is discarded behind itself.
 
 use raidcore::engine::IoOp;
-use raidcore::units::{MemberId, Set};
+use raidcore::units::Set;
 
 use super::staging::staging_world;
 use super::*;
-use crate::disk::FOR_GOOD;
 
 /// The ring of each member: its staging log but for the part of copies.
 const RING: u64 = 112;
@@ -35,7 +34,7 @@ impl World {
 
     /// Writes a block while its home is busy, so that it is staged, and lets it come home.
     fn stage_one(&mut self, lba: u64) -> u64 {
-        self.step(Input::Busy(Set::one(MemberId::at(self.home_of(lba)))));
+        self.busy(self.home_of(lba));
         let version = self.write_one(lba);
         self.step(Input::Busy(Set::EMPTY));
         self.drain();
@@ -51,7 +50,7 @@ fn what_is_void_is_discarded_and_a_crash_amid_that_harms_nothing() {
         for round in 0..60 {
             let lba = round % 8;
             versions[lba as usize] = world.stage_one(lba);
-            world.step(Input::Busy(Set::one(MemberId(0))));
+            world.busy(0);
             world.ask(1, Op::Write, 0, 1);
             for _ in 0..4 {
                 world.proceed();
@@ -76,12 +75,7 @@ fn a_log_that_stays_as_it_is_for_the_next_start_is_not_discarded() {
     let mut world = staging_world(1);
     world.busy(0);
     let staged = world.write_one(0);
-    world.ios.clear();
-    world.power_off();
-    world.disks[0].gone = true;
-    world.disks[1].bad.insert(world.areas.data_start().0, FOR_GOOD);
-    world.power_on(Outage::Quiet);
-    world.beyond = true;
+    world.start_without_home();
     for _ in 0..10_000 {
         assert_eq!(world.pieces(), []);
         if !world.is_busy() {

@@ -21,6 +21,16 @@ impl World {
         self.step(Input::Busy(Set::one(MemberId::at(member))));
     }
 
+    /// The power fails and returns, and the first block's stripe lacks more than redundancy makes up for.
+    pub(super) fn start_without_home(&mut self) {
+        self.ios.clear();
+        self.power_off();
+        self.disks[0].gone = true;
+        self.disks[1].bad.insert(self.areas.data_start().0, FOR_GOOD);
+        self.power_on(Outage::Quiet);
+        self.beyond = true;
+    }
+
     pub(super) fn dirty(&self) -> u64 {
         self.engine().staging_status().expect("there is a log").dirty
     }
@@ -457,12 +467,7 @@ fn a_start_that_can_not_bring_a_block_home_serves_reads() {
     world.rest();
     world.busy(0);
     let staged = world.write_one(0);
-    world.ios.clear();
-    world.power_off();
-    world.disks[0].gone = true;
-    world.disks[1].bad.insert(world.areas.data_start().0, FOR_GOOD);
-    world.power_on(Outage::Quiet);
-    world.beyond = true;
+    world.start_without_home();
     world.drain();
     assert_eq!((world.read_one(0), world.read_one(16)), (staged, elsewhere));
     world.write_one(16);

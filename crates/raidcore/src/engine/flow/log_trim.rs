@@ -12,7 +12,9 @@ impl Engine {
     /// Discards the next piece, if it is time.
     pub(super) fn trim_log(&mut self, out: &mut Vec<Action>) {
         let calm = self.trimmable();
-        if calm.is_empty() || self.next_piece_at().is_some_and(|at| at > self.now) {
+        if calm.is_empty()
+            || self.next_discard_at(self.range.staging.last_trim()).is_some_and(|at| at > self.now)
+        {
             return;
         }
         let Some((member, at, blocks)) = self.range.staging.begin_trim(calm, self.now) else {
@@ -34,7 +36,8 @@ impl Engine {
 
     /// When the next piece may be discarded, if it is only to wait for that.
     pub(in crate::engine) fn log_trim_deadline(&self) -> Option<Instant> {
-        let at = self.next_piece_at().filter(|&at| at > self.now)?;
+        let at =
+            self.next_discard_at(self.range.staging.last_trim()).filter(|&at| at > self.now)?;
         let waits = self.range.staging.is_to_be_trimmed(self.trimmable());
         waits.then(|| self.array.users.or_when_idle(at, self.now))
     }
@@ -50,11 +53,5 @@ impl Engine {
             true => membership.able().minus(self.array.steering.busy()).minus(membership.hung()),
             false => Set::EMPTY,
         }
-    }
-
-    /// When the next piece may be discarded at the pace of background work, if it has to wait.
-    fn next_piece_at(&self) -> Option<Instant> {
-        let (at, blocks) = self.range.staging.last_trim()?;
-        self.array.background.next_after(at, self.array.users.are_busy(self.now), blocks)
     }
 }

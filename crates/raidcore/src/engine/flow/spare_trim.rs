@@ -13,7 +13,7 @@ impl Engine {
     /// Discards the next part, if it is time.
     pub(super) fn trim_spare(&mut self, out: &mut Vec<Action>) {
         let Some(left) = self.to_be_trimmed() else { return };
-        if self.next_part_at(&left).is_some_and(|at| at > self.now) {
+        if self.next_discard_at(left.last()).is_some_and(|at| at > self.now) {
             return;
         }
         let blocks = self.areas.distributed_spare_blocks();
@@ -30,7 +30,7 @@ impl Engine {
     /// When the next part may be discarded, if it is only to wait for that.
     pub(in crate::engine) fn trim_deadline(&self) -> Option<Instant> {
         let left = self.to_be_trimmed()?;
-        self.next_part_at(&left)
+        self.next_discard_at(left.last())
             .filter(|&at| at > self.now)
             .map(|at| self.array.users.or_when_idle(at, self.now))
     }
@@ -41,8 +41,10 @@ impl Engine {
         (self.phase == Phase::Serving && self.is_spare_free()).then_some(left)
     }
 
-    fn next_part_at(&self, left: &SpareTrim) -> Option<Instant> {
-        let busy = self.array.users.are_busy(self.now);
-        left.last().and_then(|(at, blocks)| self.array.background.next_after(at, busy, blocks))
+    /// When the next discard may begin at the pace of background work, if it has to wait: when the last one
+    /// was begun, and how many blocks of each member it had.
+    pub(super) fn next_discard_at(&self, last: Option<(Instant, u64)>) -> Option<Instant> {
+        let (at, blocks) = last?;
+        self.array.background.next_after(at, self.array.users.are_busy(self.now), blocks)
     }
 }
