@@ -5,13 +5,16 @@ mod create;
 mod documented;
 mod lab;
 mod plan;
+mod reshape;
+mod simulate;
 mod staging;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+use raidcore::meta::Target;
 use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
@@ -24,6 +27,9 @@ pub(crate) use lab::{
     TraceArgs, ValidateArgs,
 };
 pub(crate) use plan::{LifeArgs, PlanAction, SwanArgs};
+pub(crate) use reshape::ReshapeArgs;
+use reshape::target;
+pub(crate) use simulate::{SimulateArgs, SimulatedWorld};
 pub(crate) use staging::{StagingArg, places as staging_places};
 
 const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
@@ -79,6 +85,9 @@ pub(crate) enum Command {
         #[arg(long, short)]
         force: bool,
     },
+    /// Make an array one of another level or with more members, or parity lie otherwise, while it is
+    /// used. Spares become the new members
+    Reshape(ReshapeArgs),
     /// Tell how arrays are: what is wrong, since when, what to do
     #[command(after_help = "Exit status, of several arrays the greatest:
   0  all is well
@@ -179,6 +188,9 @@ pub(crate) struct StartArgs {
     /// what there is. What is on record if not given
     #[arg(long, value_parser = policy)]
     pub(crate) policy: Option<Scheme>,
+    /// Begin to reshape it, to LEVEL:MEMBERS:PLACEMENT
+    #[arg(long, hide = true, value_parser = target)]
+    pub(crate) reshape: Option<Target>,
     /// Serve over NBD on a Unix socket; in the run directory if no path is given
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     pub(crate) nbd: Option<Option<PathBuf>>,
@@ -436,47 +448,6 @@ pub(crate) enum ScrubAction {
         /// The array's name
         name: String,
     },
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  evenkeel simulate --seeds 10000              as many worlds, on all cores
-  evenkeel simulate --seeds 1000000 --time 60  for a minute
-  evenkeel simulate --seed 4711 --trace        what happens in one of them
-  evenkeel simulate --world stack              log volumes over arrays
-
-A seed is a run: the same seed does the same on every machine.")]
-pub(crate) struct SimulateArgs {
-    /// What is simulated
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) world: SimulatedWorld,
-    /// How many seeds
-    #[arg(long, default_value_t = 1000)]
-    pub(crate) seeds: u64,
-    /// The first seed
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// Tell all that happens in the first seed, and play no other
-    #[arg(long)]
-    pub(crate) trace: bool,
-    /// Play this scenario instead of those that the seeds draw: JSON, as a failure prints it
-    #[arg(long, value_name = "JSON")]
-    pub(crate) scenario: Option<String>,
-    /// Begin no more seeds after so long: 60, 20s or 5min; a number alone is seconds
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub(crate) time: Option<Duration>,
-}
-
-/// What `simulate` plays.
-#[derive(ValueEnum, Clone, Copy, Default, Debug)]
-pub(crate) enum SimulatedWorld {
-    /// Arrays over disks
-    #[default]
-    Array,
-    /// Log volumes over groups in memory
-    Log,
-    /// Log volumes over arrays over disks
-    Stack,
 }
 
 #[derive(Args, Debug)]

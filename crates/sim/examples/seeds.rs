@@ -1,6 +1,7 @@
 //! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`. Or prints the events
 //! of one seed: `seeds SEED`. With `log` before it, the worlds are log volumes instead of arrays,
-//! with `stack` log volumes over arrays. It is a smaller `evenkeel simulate`, for work on the
+//! with `stack` log volumes over arrays, with `reshape` arrays that become others (not every seed is
+//! one). It is a smaller `evenkeel simulate`, for work on the
 //! engine.
 
 use std::ops::Range;
@@ -17,27 +18,29 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["log", seeds] => play::<LogScenario>(seeds),
-        ["stack", seeds] => play::<StackScenario>(seeds),
-        [seeds] => play::<Scenario>(seeds),
+        ["log", seeds] => play(seeds, |seed| Some(LogScenario::draw(seed))),
+        ["stack", seeds] => play(seeds, |seed| Some(StackScenario::draw(seed))),
+        ["reshape", seeds] => play(seeds, |seed| Scenario::draw(seed).reshaped(seed)),
+        [seeds] => play(seeds, |seed| Some(Scenario::draw(seed))),
         _ => usage(),
     }
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: seeds [log | stack] FROM..TO | seeds [log | stack] SEED");
+    eprintln!("usage: seeds [log | stack | reshape] FROM..TO | seeds [log | stack | reshape] SEED");
     ExitCode::FAILURE
 }
 
-fn play<S: Playable>(seeds: &str) -> ExitCode {
+fn play<S: Playable>(seeds: &str, draw: fn(u64) -> Option<S>) -> ExitCode {
     if let Ok(seed) = seeds.parse() {
-        let end = trace(seed, &S::draw(seed), |line| println!("{line}"));
+        let Some(scenario) = draw(seed) else { return usage() };
+        let end = trace(seed, &scenario, |line| println!("{line}"));
         if let Err(failure) = &end {
             println!("{failure}");
         }
         return ExitCode::from(u8::from(end.is_err()));
     }
-    range(seeds).map_or_else(usage, play_all::<S>)
+    range(seeds).map_or_else(usage, |seeds| play_all(seeds, draw))
 }
 
 fn range(word: &str) -> Option<Range<u64>> {
@@ -46,7 +49,7 @@ fn range(word: &str) -> Option<Range<u64>> {
 }
 
 /// Plays seeds on all cores.
-fn play_all<S: Playable>(seeds: Range<u64>) -> ExitCode {
+fn play_all<S: Playable>(seeds: Range<u64>, draw: fn(u64) -> Option<S>) -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let (next, failed) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
     let total = Mutex::new(S::Summary::default());
@@ -59,7 +62,8 @@ fn play_all<S: Playable>(seeds: Range<u64>) -> ExitCode {
                     if seed >= seeds.end {
                         return;
                     }
-                    match run(seed, &S::draw(seed)) {
+                    let Some(scenario) = draw(seed) else { continue };
+                    match run(seed, &scenario) {
                         Ok(summary) => *total.lock().expect("nobody panics") += summary,
                         Err(failure) => {
                             println!("{failure}\n{failure:?}");

@@ -6,7 +6,9 @@ use raidcore::engine::{
     Command, Engine, Input, IoError, MemberStatus, PassKind, PassStatus, SpareUse,
 };
 use raidcore::geometry::Level;
-use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock, spare_copies};
+use raidcore::meta::{
+    ArrayRecord, SUPERBLOCKS, SlotState, Superblock, choose_superblock, spare_copies,
+};
 use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
 
 use crate::create::uuid_of;
@@ -24,7 +26,10 @@ pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
     let known: Vec<_> = known.map(|(_, superblock)| superblock.record).collect();
     let well = |disk: &Disk<D>| !disk.gone && !disk.hangs && disk.sick.is_none();
     let whole = engine.members().enumerate().filter(|(index, m)| {
-        let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
+        let is_slot = |record: &ArrayRecord, state| {
+            record.slots.get(*index).is_some_and(|slot| slot.state == state)
+        };
+        let on_record = |state| known.iter().all(|record| is_slot(record, state));
         // The array no longer depends on such a staging device.
         let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(m.member));
         // A spare with all that a member holds is about to take its place.
@@ -109,7 +114,7 @@ impl World {
     /// The most members that can't be read in any stripe.
     fn spoilt(&self) -> usize {
         let members = self.member_disks();
-        let stripes = (0..self.engine().geometry().stripes()).map(Stripe);
+        let stripes = (0..self.engine().layout().stripes()).map(Stripe);
         let known = self.spoilt.values().map(BTreeSet::len);
         let bad = stripes.map(|stripe| self.bad_in(stripe, &members).len());
         bad.chain(known).max().unwrap_or(0)
@@ -279,7 +284,7 @@ impl World {
     /// No job remembers blocks that could not be read before and can be now.
     pub(crate) fn forget_spoilt(&mut self) {
         let members = self.member_disks();
-        let stripes = (0..self.engine().geometry().stripes()).map(Stripe);
+        let stripes = (0..self.engine().layout().stripes()).map(Stripe);
         let bad = stripes.map(|stripe| (stripe, self.bad_in(stripe, &members)));
         self.spoilt = bad.filter(|(_, disks)| !disks.is_empty()).collect();
     }

@@ -27,6 +27,7 @@ mod play;
 mod power;
 #[cfg(test)]
 mod regressions;
+mod reshape;
 mod returns;
 mod run;
 mod scenario;

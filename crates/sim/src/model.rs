@@ -79,6 +79,17 @@ impl Model {
         Self { clock: 0, blocks: vec![vec![settled(unwritten, 0)]; blocks as usize] }
     }
 
+    /// How many blocks there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    /// The array has so many blocks now. Those that it did not have are zeros.
+    pub(crate) fn grow(&mut self, blocks: u64) {
+        let now = self.now();
+        self.blocks.resize(blocks as usize, vec![settled(0, now)]);
+    }
+
     /// The time, for [`Model::begin`] and the like.
     pub(crate) fn now(&mut self) -> u64 {
         self.clock += 1;

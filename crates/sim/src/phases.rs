@@ -24,7 +24,8 @@ impl World {
             if last && !self.beyond && !cut {
                 break;
             }
-            if !cut && !self.beyond && self.source.chance(1, 4) && self.stops() {
+            let reshapes = !cut && !self.beyond && self.prepares_to_reshape();
+            if !cut && !self.beyond && (reshapes || self.source.chance(1, 4)) && self.stops() {
                 self.power_off();
                 self.power_on(Outage::Quiet);
                 self.drain();
@@ -130,6 +131,7 @@ impl World {
             self.scrub_all();
         }
         self.heal(Self::is_whole);
+        self.is_reshaped();
         checks::parity::agrees(self);
         self.verify();
         self.scrub_all();

@@ -59,8 +59,8 @@ impl World {
     /// the write hole.
     fn expose(&mut self, journaled: bool) {
         let past_the_journal = self.engine().counters().unjournaled_writes > self.settled_full;
-        let geometry = *self.engine().geometry();
-        let unsettled = (0..geometry.capacity()).filter(|&lba| self.model.is_unsettled(lba));
+        let layout = *self.engine().layout();
+        let unsettled = (0..layout.capacity()).filter(|&lba| self.model.is_unsettled(lba));
         let unsettled: Vec<u64> = unsettled.collect();
         match self.scenario.level {
             Level::Raid0 => {}
@@ -74,13 +74,14 @@ impl World {
                 self.exposed.extend(&self.refused);
             }
             Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-                let width = u64::from(geometry.stripe_blocks());
+                let width = layout.stripe_blocks();
                 // What is staged may have been coming home.
                 let engine = self.machine.engine(ONLY);
                 let staged = |&lba: &u64| engine.is_staged(Lba(lba));
-                let coming = (0..geometry.capacity()).filter(staged);
+                let coming = (0..layout.capacity()).filter(staged);
                 let stripes = unsettled.into_iter().chain(coming).map(|lba| lba / width * width);
-                self.exposed.extend(stripes.flat_map(|lba| lba..lba + width));
+                let end = layout.capacity();
+                self.exposed.extend(stripes.flat_map(|lba| lba..(lba + width).min(end)));
             }
         }
     }
@@ -108,7 +109,9 @@ impl World {
         for i in 0..count {
             there.swap(i, i + self.source.below((count - i) as u64) as usize);
         }
-        let (assembled, devices) = self.assemble(there, &returned);
+        let (mut assembled, there) = self.assemble(there, &returned);
+        self.begin_reshape(&mut assembled);
+        let devices = devices_of(&assembled, &there);
         self.trace(format_args!("the power is back: {assembled:?}"));
         self.model.crashed();
         self.suspects.extend(std::mem::take(&mut self.adopted).into_keys());
@@ -117,9 +120,9 @@ impl World {
             .by_ref()
             .take(self.scenario.members)
             .all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
-        let geometry = *self.engine().geometry();
+        let layout = assembled.record.layout();
         let is_marked = |lba: u64| {
-            let (stripe, _) = geometry.locate(Lba(lba));
+            let (stripe, _) = layout.locate(Lba(lba));
             assembled.bitmap.get(self.areas.region(stripe))
         };
         self.exposed.retain(|&lba| is_marked(lba));
@@ -206,18 +209,20 @@ impl World {
     }
 
     /// The array that these disks make.
-    fn assemble(
-        &mut self,
-        there: Vec<usize>,
-        returned: &[usize],
-    ) -> (Assembled, Vec<Option<DeviceId>>) {
+    fn assemble(&mut self, there: Vec<usize>, returned: &[usize]) -> (Assembled, Vec<usize>) {
         let members = self.disks_in_use();
         let force = self.scenario.consistency != Consistency::Journal;
         array_of(&mut self.disks, there, (&members, returned), force)
     }
 }
 
-/// The array of the disks that are `there`, and the devices in its slots. It starts by itself, with
+/// The devices of an array of the disks that are `there`.
+pub(crate) fn devices_of(assembled: &Assembled, there: &[usize]) -> Vec<Option<DeviceId>> {
+    let slots = assembled.slots.iter().chain(&assembled.spares);
+    slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect()
+}
+
+/// The array of the disks that are `there`, and which of these it was made of. It starts by itself, with
 /// two exceptions. If its policy promises nothing for an unclean array that lacks a member, it is
 /// forced, if that is allowed. And a disk that has returned may have a history of its own: the
 /// `members` were in service when the power failed.
@@ -226,7 +231,7 @@ pub(crate) fn array_of<D: Kept>(
     mut there: Vec<usize>,
     (members, returned): (&[usize], &[usize]),
     force: bool,
-) -> (Assembled, Vec<Option<DeviceId>>) {
+) -> (Assembled, Vec<usize>) {
     let mut options = AssembleOptions { degraded: true, force: false };
     let assembled = loop {
         let images: Vec<_> = there.iter().map(|&disk| &disks[disk]).collect();
@@ -249,7 +254,5 @@ pub(crate) fn array_of<D: Kept>(
             Err(error) => panic!("no array after a crash: {error}"),
         }
     };
-    let slots = assembled.slots.iter().chain(&assembled.spares);
-    let devices = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
-    (assembled, devices)
+    (assembled, there)
 }

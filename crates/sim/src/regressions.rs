@@ -67,6 +67,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         distributed_spare: false,
         placement: 0,
         whole_entries: true,
+        reshape: None,
         used_disks: false,
         tags: 16,
         jobs: 30,

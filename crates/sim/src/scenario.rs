@@ -51,6 +51,9 @@ pub struct Scenario {
     /// Whether all journal entries are whole, as in arrays that older releases have created.
     #[serde(default)]
     pub whole_entries: bool,
+    /// What the array becomes after its first life, if anything.
+    #[serde(default)]
+    pub reshape: Option<Becomes>,
     /// Whether the disks are SSDs that collect garbage, which decide when I/O ends; otherwise
     /// chance does.
     #[serde(default)]
@@ -82,6 +85,21 @@ pub struct Scenario {
     pub load: Load,
     /// The faults.
     pub faults: Faults,
+}
+
+/// What an array is reshaped to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Becomes {
+    /// Its level.
+    #[serde(with = "LevelName")]
+    pub level: Level,
+    /// How many members it gets more.
+    pub more: usize,
+    /// Which of the level's placements: 0 is the default, followed by the others.
+    pub placement: usize,
+    /// How many blocks of each member are moved at a time.
+    pub blocks: u32,
 }
 
 /// Users' requests. Kinds of requests have weights.
@@ -201,6 +219,7 @@ impl Playable for Scenario {
             distributed_spare: false,
             placement: 0,
             whole_entries: false,
+            reshape: None,
             consistency,
             // Mostly so small that it is always full.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -272,6 +291,9 @@ impl Playable for Scenario {
         s.with(|s| s.young = false);
         s.with(|s| s.distributed_spare = false);
         s.with(|s| s.placement = 0);
+        s.with(|s| s.reshape = None);
+        s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.more = reshape.more.min(1)));
+        s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.placement = 0));
         s.with(|s| s.whole_entries = false);
         s.with(|s| s.warm_blocks = 0);
         s.with(|s| s.staging_devices = 0);
@@ -308,24 +330,52 @@ impl Scenario {
 
     /// The placement of chunks.
     pub(crate) fn placement(&self) -> Placement {
-        let own = Placement::of(self.level);
-        let others = Placement::all().filter(|p| *p != own);
-        let all = std::iter::once(own).chain(others).chain([self.uneven()]);
-        all.filter(|p| p.fits(self.level)).nth(self.placement).unwrap_or(own)
+        placement(self.level, self.members, self.placement)
     }
 
-    /// Each member has more of the parity than the one before it.
-    fn uneven(&self) -> Placement {
-        let all = self.members * (self.members + 1) / 2;
-        let mut percent: Vec<_> = (1..=self.members).map(|one| (100 * one / all) as u8).collect();
-        percent[self.members - 1] += 100 - percent.iter().sum::<u8>();
-        Placement::Uneven(Shares::new(&percent).expect("it is all of the parity"))
+    /// The same with a reshape of an array with parity and a journal, drawn by `seed`; nothing if this is
+    /// none, or has what can't be taken along.
+    #[must_use]
+    pub fn reshaped(mut self, seed: u64) -> Option<Self> {
+        let parity = matches!(self.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+        if !parity || self.distributed_spare || self.staging_devices > 0 {
+            return None;
+        }
+        let mut source = Source::seed(seed ^ 0x7e5_4a9e);
+        let level = source.one_of(&[Level::Raid4, Level::Raid5, Level::Raid6, Level::Raid6]);
+        let loses = usize::from(level == Level::Raid6 && self.level != Level::Raid6);
+        self.consistency = Consistency::Journal;
+        self.lives = self.lives.max(3);
+        self.requests = self.requests.max(150);
+        // A part of it is for what is saved.
+        self.journal = source.one_of(&[512, 2048]);
+        let more = loses + source.below(3) as usize;
+        let placement = if source.chance(1, 3) { source.below(7) as usize } else { 0 };
+        let blocks = self.chunk * source.one_of(&[1, 1, 2, 4, 16]);
+        self.reshape = Some(Becomes { level, more, placement, blocks });
+        Some(self)
     }
 
     /// The fewest members of its level.
     pub(crate) fn least_members(&self) -> usize {
         least_members(self.level)
     }
+}
+
+/// One of a level's placements: 0 is the default, followed by the others.
+pub(crate) fn placement(level: Level, members: usize, which: usize) -> Placement {
+    let own = Placement::of(level);
+    let others = Placement::all().filter(|p| *p != own);
+    let all = std::iter::once(own).chain(others).chain([uneven(members)]);
+    all.filter(|p| p.fits(level)).nth(which).unwrap_or(own)
+}
+
+/// Each member has more of the parity than the one before it.
+fn uneven(members: usize) -> Placement {
+    let all = members * (members + 1) / 2;
+    let mut percent: Vec<_> = (1..=members).map(|one| (100 * one / all) as u8).collect();
+    percent[members - 1] += 100 - percent.iter().sum::<u8>();
+    Placement::Uneven(Shares::new(&percent).expect("it is all of the parity"))
 }
 
 /// In one world of four something is kept in memory, mostly little. It follows from a number that is drawn

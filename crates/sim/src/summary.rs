@@ -26,6 +26,8 @@ pub struct Summary {
     pub reclaimed: u64,
     /// Blocks that writes found in memory instead of reading them.
     pub warm: u64,
+    /// Stripes that reshapes have moved.
+    pub reshaped: u64,
     /// Reads that were served from copies, as home was busy.
     pub copy_reads: u64,
     /// How often SSDs collected garbage, if the disks are SSDs.
@@ -72,6 +74,7 @@ impl AddAssign for Summary {
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;
         self.warm += other.warm;
+        self.reshaped += other.reshaped;
         self.copy_reads += other.copy_reads;
         self.simulated += other.simulated;
         self.digest ^= other.digest;

@@ -15,8 +15,8 @@ impl World {
             return false;
         };
         let load = self.scenario.load;
-        let capacity = self.engine().geometry().capacity();
-        let stripe = u64::from(self.engine().geometry().stripe_blocks());
+        let capacity = self.engine().layout().capacity();
+        let stripe = self.engine().layout().stripe_blocks();
         let most = u64::from(load.blocks).min(capacity);
         let mut blocks = 1 + self.source.below(most);
         let mut lba = self.source.below(capacity - blocks + 1);
@@ -74,7 +74,7 @@ impl World {
 
     /// Begins to read the whole array, whatever the limits of users.
     pub(crate) fn begin_survey(&mut self) {
-        let blocks = self.engine().geometry().capacity() as u32;
+        let blocks = self.engine().layout().capacity() as u32;
         let request = Request { tag: Tag(0), op: Op::Read, lba: Lba(0), blocks, fua: false };
         let begun = self.model.now();
         self.requests[0] = Some(Outstanding { request, begun, full: 0, survey: true });

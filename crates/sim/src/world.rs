@@ -9,6 +9,7 @@ use raidcore::engine::{
     Command, CommandError, Config, Detour, Engine, Hold, Input, Note, Pace, REBUILD_ORDERS,
     Redirect, RequestError, SteeringPolicy,
 };
+use raidcore::geometry::Level;
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
@@ -39,8 +40,9 @@ pub(crate) struct World {
     pub(crate) disks: Vec<Disk>,
     pub(crate) uuids: Vec<DeviceUuid>,
     pub(crate) areas: Areas,
-    /// The areas for copies of popular blocks, on members and on staging devices.
-    pub(crate) copies: [(Pba, u64); 2],
+    /// Where metadata blocks may hold data: the areas for copies of popular blocks, on members and on staging
+    /// devices, and the journal, of which a part is for stripes that a reshape saves.
+    pub(crate) copies: [(Pba, u64); 3],
     pub(crate) machine: Machine,
     pub(crate) memory: Memory<Data>,
     pub(crate) ios: Vec<Pending>,
@@ -86,6 +88,10 @@ pub(crate) struct World {
     pub(crate) results: Vec<Result<(), RequestError>>,
     pub(crate) summary: Summary,
     pub(crate) digest: Digest,
+    /// The array is being reshaped, or was.
+    pub(crate) has_begun: bool,
+    /// The level and the members that it gets.
+    pub(crate) target: (Level, usize),
     sink: Option<Sink>,
 }
 
@@ -100,7 +106,7 @@ impl World {
         let engine = start(&scenario, assembled, &devices, &mut source, Instant::ORIGIN);
         let kernels: Vec<_> = Kernels::available().collect();
         let kernels = source.one_of(&kernels);
-        let capacity = record.geometry.capacity();
+        let capacity = record.layout().capacity();
         let exposed = scenario.used_disks && is_exposed(&scenario);
         let mut world = Self {
             memory: Memory::new(kernels, payload(&scenario, capacity)),
@@ -114,7 +120,10 @@ impl World {
             now: Instant::ORIGIN,
             disks,
             uuids,
-            copies: [0, record.slots.len() - 1].map(|at| record.copies_of(MemberId::at(at))),
+            copies: {
+                let of = |at| record.copies_of(MemberId::at(at));
+                [of(0), of(record.slots.len() - 1), record.areas.journal()]
+            },
             areas: record.areas,
             machine: Machine::Array(Box::new(engine)),
             ios: Vec::new(),
@@ -137,6 +146,8 @@ impl World {
             results: Vec::new(),
             summary: Summary::default(),
             digest: Digest::default(),
+            has_begun: false,
+            target: (Level::Raid0, 0),
             sink,
         };
         world.begin_life();
@@ -281,6 +292,7 @@ impl World {
             self.whole_at = self.model.now();
         }
         self.engine().check();
+        self.grow();
         self.spoil_free_memory();
         checks::warm::are_as_at_home(self);
         self.give_up();
@@ -322,7 +334,7 @@ impl World {
     }
 
     pub(crate) fn redundancy(&self) -> usize {
-        self.engine().geometry().redundancy()
+        self.engine().layout().redundancy()
     }
 
     /// Whether all members serve.
@@ -344,7 +356,7 @@ impl World {
 }
 
 /// The buffers of users' requests. The first one's holds the whole array.
-fn payload(scenario: &Scenario, capacity: u64) -> Vec<Vec<Data>> {
+pub(crate) fn payload(scenario: &Scenario, capacity: u64) -> Vec<Vec<Data>> {
     let blocks = |tag| if tag == 0 { capacity } else { u64::from(scenario.load.blocks) };
     let buffer = |tag| vec![[0; KEPT]; blocks(tag).min(capacity) as usize];
     (0..scenario.tags).map(buffer).collect()
@@ -352,8 +364,7 @@ fn payload(scenario: &Scenario, capacity: u64) -> Vec<Vec<Data>> {
 
 /// Whether redundancy can't be built upon before a resync has ended.
 pub(crate) fn is_exposed(scenario: &Scenario) -> bool {
-    scenario.consistency != Consistency::Journal
-        || scenario.level == raidcore::geometry::Level::Raid1
+    scenario.consistency != Consistency::Journal || scenario.level == Level::Raid1
 }
 
 /// An engine's configuration.
@@ -364,6 +375,7 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
         background_jobs: scenario.background_jobs,
         scratch_blocks: scenario.scratch_blocks,
         warm_blocks: scenario.warm_blocks,
+        reshape_blocks: scenario.reshape.map_or(0, |reshape| reshape.blocks),
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
         // The least pace is any as it is.
         slowdown: None,

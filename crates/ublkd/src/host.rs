@@ -146,7 +146,7 @@ impl Host {
         let geometry = assembled.record.geometry;
         let shape = VolumeConfig {
             name: assembled.record.name.clone(),
-            blocks: geometry.capacity(),
+            blocks: assembled.record.layout().capacity(),
             chunk_blocks: geometry.chunk(),
             stripe_blocks: geometry.stripe_blocks(),
             discard_blocks: geometry.stripe_blocks(),

@@ -126,7 +126,7 @@ pub(super) fn parity_shares(text: &str) -> Result<Shares, String> {
     Shares::new(&percent).map_err(|error| error.to_string())
 }
 
-fn placement(name: &str) -> Result<Placement, String> {
+pub(super) fn placement(name: &str) -> Result<Placement, String> {
     let known = || Placement::all().map(Placement::name).collect::<Vec<_>>().join(", ");
     let found = Placement::all().find(|placement| placement.name() == name);
     found.ok_or_else(|| format!("it is one of {}", known()))

@@ -145,6 +145,7 @@ fn text(examined: &Examined) -> String {
             Size(facts.chunk_bytes),
             Size(facts.capacity_bytes)
         ),
+        format!("  reshaped     {}", reshaped(record, &facts)),
         format!("  log volume   {}", log_volume(record)),
         format!("  data area    {}{}", data_area(record), beyond_md(&facts)),
         format!("  consistency  {}", facts.consistency),
@@ -162,6 +163,15 @@ fn text(examined: &Examined) -> String {
     }
     lines.extend(record.spares.iter().map(|spare| format!("  spare        {spare}")));
     lines.join("\n")
+}
+
+/// How far its stripes have become others, if they do.
+fn reshaped(record: &ArrayRecord, facts: &Facts) -> String {
+    let (Some(reshape), Some(from)) = (&record.reshape, &facts.reshaped_from) else {
+        return "no: all stripes are alike".to_owned();
+    };
+    let (next, all) = (reshape.next, record.geometry.stripes());
+    format!("from {from}: {next} of {all} stripes are done")
 }
 
 fn log_volume(record: &ArrayRecord) -> String {

@@ -25,13 +25,29 @@ use super::start::{hear, text};
 use crate::output::{Output, refusal_of};
 
 pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    let ready = replace_process(name, force, &[], run_dir)?;
+    output.result(&json!({ "array": ready }), || text(&ready));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces an array's process by one of this program, with these arguments besides those that it was
+/// started with.
+///
+/// # Errors
+/// If it could not be: the array runs on by the program that ran it before, as far as that is possible.
+pub(super) fn replace_process(
+    name: &str,
+    force: bool,
+    more: &[OsString],
+    run_dir: &Path,
+) -> Result<Ready> {
     let run_dir = &std::path::absolute(run_dir)?;
     let mut client = Client::connect(run_dir, name)?;
     let launch: Launch = serde_json::from_value(client.call(&Request::Launch)?)?;
     let this = std::env::current_exe()?;
     let before = PathBuf::from(format!("/proc/{}/exe", launch.pid));
     let before = File::open(&before).with_context(|| shown(&before).to_string())?;
-    let mut checked = successor(&this, &launch);
+    let mut checked = successor(&this, &launch, more);
     checked.arg("--check");
     let refused =
         |error| told(&error, &format!("{name} runs on as before, as a successor could not"));
@@ -39,11 +55,11 @@ pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -
 
     let launch: Launch = serde_json::from_value(client.call(&Request::Leave { force })?)?;
     wait_for_end(launch.pid)?;
-    let ready = match begin(&this, &launch, run_dir, name) {
-        Ok(ready) => ready,
+    match begin(&this, (&launch, more), run_dir, name) {
+        Ok(ready) => Ok(ready),
         Err(error) => {
             let path = PathBuf::from(format!("/proc/self/fd/{}", before.as_raw_fd()));
-            let what = match begin(&path, &launch, run_dir, name) {
+            let what = match begin(&path, (&launch, &[]), run_dir, name) {
                 Ok(_) => format!(
                     "{name} is run by the program that ran it before, as its successor did not start"
                 ),
@@ -52,11 +68,9 @@ pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -
                      ({again:#}), nor could its successor"
                 ),
             };
-            return Err(told(&error, &what));
+            Err(told(&error, &what))
         }
-    };
-    output.result(&json!({ "array": ready }), || text(&ready));
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
 /// An error with its consequence.
@@ -65,18 +79,23 @@ fn told(error: &Error, what: &str) -> Error {
     Refusal { message: format!("{what}: {}", refusal.message), ..refusal }.into()
 }
 
-/// A program that is to run an array as before, with the array's current devices.
-fn successor(program: &Path, launch: &Launch) -> Command {
+/// A program that is to run an array as before, with the array's current devices and `more` arguments.
+fn successor(program: &Path, launch: &Launch, more: &[OsString]) -> Command {
     let mut command = Command::new(program);
     command.arg0("evenkeel").args(&launch.arguments).current_dir(&launch.directory);
     let devices = launch.devices.iter();
     let devices = devices.flat_map(|device| [OsString::from("--device"), device.into()]);
-    command.args(devices);
+    command.args(devices).args(more);
     command
 }
 
-fn begin(program: &Path, launch: &Launch, run_dir: &Path, name: &str) -> Result<Ready> {
-    let said: Value = hear(successor(program, launch), run_dir, name)?["ready"].take();
+fn begin(
+    program: &Path,
+    (launch, more): (&Launch, &[OsString]),
+    run_dir: &Path,
+    name: &str,
+) -> Result<Ready> {
+    let said: Value = hear(successor(program, launch, more), run_dir, name)?["ready"].take();
     serde_json::from_value(said).context("the array's process is of another release")
 }
 

@@ -186,6 +186,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         options: AssembleOptions { degraded: args.degraded, force: args.force },
         host: HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() },
         policy: args.policy,
+        reshape: args.reshape,
         fronts: FrontConfig {
             nbd: args.nbd.is_some() || none_asked,
             nbd_socket: args.nbd.flatten().map(absolute),
@@ -207,12 +208,12 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// The arguments of this process, unless they are not UTF-8. The policy, which is on record, and
-/// the devices are left out: both may change.
+/// The arguments of this process, unless they are not UTF-8. The policy and the reshape, which are on
+/// record, and the devices are left out: all of them may change.
 fn launch() -> Option<Launch> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
     let mut arguments: Vec<String> = arguments.collect::<Result<_, _>>().ok()?;
-    for option in ["--policy", "--device"] {
+    for option in ["--policy", "--device", "--reshape"] {
         let is_it = |argument: &String| {
             argument
                 .strip_prefix(option)
@@ -255,6 +256,7 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::Attach(_) => "attach",
         DaemonError::Policy(error) => error.code(),
         DaemonError::Lost(_) => "no-volume",
+        DaemonError::Reshape { .. } => "reshape",
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
         DaemonError::Metrics { .. } => "metrics",

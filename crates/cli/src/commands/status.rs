@@ -105,6 +105,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
             Size(facts.capacity_bytes)
         ),
     ];
+    lines.extend(facts.reshaped_from.iter().map(|from| format!("  from: {from}")));
     for problem in &report.problems {
         let since = problem.since.map(|since| format!(", for {}", ago(since)));
         lines.push(format!(" wrong: {}{}", problem.what, since.unwrap_or_default()));

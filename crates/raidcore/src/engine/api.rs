@@ -469,6 +469,8 @@ pub enum PassKind {
         /// And corrects what does not match.
         repair: bool,
     },
+    /// Makes the array's stripes those of another geometry.
+    Reshape,
 }
 
 /// How a background pass ended.

@@ -18,6 +18,9 @@ pub struct Config {
     /// Memory in blocks, in addition to the scratch memory, for old data and parity of what is written
     /// again and again. With 0, each partial write reads them.
     pub warm_blocks: u32,
+    /// How many blocks of each member a reshape moves at a time; users' requests for what is being moved
+    /// wait. At least one stripe is.
+    pub reshape_blocks: u32,
     /// The pace of background work.
     pub pace: Pace,
     /// How much users may feel of it: as long as they do not feel more, it goes faster than the least pace.
@@ -41,6 +44,7 @@ impl Default for Config {
             background_jobs: 16,
             scratch_blocks: 8192,
             warm_blocks: 0,
+            reshape_blocks: 256,
             pace: Pace::default(),
             slowdown: Some(Slowdown::default()),
             rebuild_order: <&RebuildOrder>::default(),

@@ -21,6 +21,7 @@ pub(super) enum Owner {
     TrimSpare,
     TrimLog,
     Clear,
+    Vacate,
     Entry { job: JobId },
     Tail { entry: u64 },
     Staged { job: JobId },
@@ -115,7 +116,8 @@ impl Flights {
 
     /// Whether any changes what stripes have on a device.
     pub(super) fn change(&self, device: DeviceId) -> bool {
-        let changes = |owner| matches!(owner, Owner::Write { .. } | Owner::Discard { .. });
+        let changes =
+            |owner| matches!(owner, Owner::Write { .. } | Owner::Discard { .. } | Owner::Vacate);
         self.table.iter().any(|(_, flight)| flight.device == device && changes(flight.owner))
     }
 

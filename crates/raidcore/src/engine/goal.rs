@@ -43,6 +43,7 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
         Work::Read
         | Work::Write
         | Work::Zero { .. }
+        | Work::Sync(PassKind::Reshape)
         | Work::Repair
         | Work::Replay { .. }
         | Work::Reclaim => {

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::RequestError;
 use super::fetching::Fetching;
 use super::form::Form;
 use super::hedge::Hedge;
@@ -15,6 +14,7 @@ use super::staging::Logged;
 use super::steering::Way;
 use super::warm::Warming;
 use super::work::Work;
+use super::{PassKind, RequestError};
 use crate::geometry::{Geometry, Role};
 use crate::plan::{Bad, Base, Piece, Plan, SubIo, WriteKind};
 use crate::units::{Mem, MemberId, Set, Stripe, Tag};
@@ -223,7 +223,17 @@ impl Job {
 
     /// Whether it writes to a stripe that was discarded.
     pub(super) fn makes_real(&self) -> bool {
-        matches!(self.work, Work::Write | Work::Reclaim) && self.base == Base::Zeros
+        let writes = match self.work {
+            Work::Write | Work::Reclaim => true,
+            Work::Sync(PassKind::Reshape) => !self.plan.writes.is_empty(),
+            Work::Read
+            | Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. } => false,
+        };
+        writes && self.base == Base::Zeros
     }
 
     pub(super) fn is_exclusive(&self) -> bool {

@@ -73,10 +73,11 @@ impl Live {
 
 impl Journal {
     pub(super) fn new(record: &ArrayRecord, next_entry: u64) -> Self {
-        let (start, len) = record.areas.journal();
+        let (start, len) = record.journal_ring();
         let entries = Entries::of(record);
         let len = if entries == Entries::None { 0 } else { len };
-        let partial = entries == Entries::Partial;
+        // Those of old stripes and of new ones might have to differ.
+        let partial = entries == Entries::Partial && record.reshape.is_none();
         Self { partial, ..Self::with_rings(start, len, record.geometry.members(), next_entry) }
     }
 
@@ -138,6 +139,16 @@ impl Journal {
         let begins = self.rings[member.index()].append_tail(number);
         self.next_entry += u64::from(begins);
         begins.then_some(number)
+    }
+
+    /// Whether a record of how far a ring has become free is under way.
+    pub(super) fn is_telling(&self) -> bool {
+        self.rings.iter().any(JournalRing::is_telling)
+    }
+
+    /// Whether a flush would make more entries void.
+    pub(super) fn would_retire(&self) -> bool {
+        self.rings.iter().any(JournalRing::would_retire)
     }
 
     /// An entry, or a record of the tail, is being stored in a member's ring; returns where.

@@ -187,6 +187,16 @@ impl JournalRing {
         begins
     }
 
+    /// Whether a record of how far it has become free is under way.
+    pub(super) fn is_telling(&self) -> bool {
+        self.telling.is_some()
+    }
+
+    /// Whether entries are at home, and not durable there as far as is known.
+    pub(super) fn would_retire(&self) -> bool {
+        self.ring.entries().iter().any(|entry| entry.home.is_some() && !entry.retired)
+    }
+
     /// An entry is being stored; returns where it begins.
     pub(super) fn begin_store(&mut self, number: u64) -> Option<u64> {
         let entry = self.ring.find_mut(number)?;

@@ -185,7 +185,7 @@ impl Work {
             | Self::Align
             | Self::Repair
             | Self::Replay { .. }
-            | Self::Sync(PassKind::Resync | PassKind::Scrub { .. }) => true,
+            | Self::Sync(PassKind::Resync | PassKind::Scrub { .. } | PassKind::Reshape) => true,
             Self::Read
             | Self::Zero { .. }
             | Self::Sync(PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_)) => {
@@ -196,7 +196,7 @@ impl Work {
 
     /// Whether it changes members in regions that need not be marked.
     pub(super) fn is_unmarked(self) -> bool {
-        matches!(self, Self::Repair | Self::Sync(PassKind::Scrub { .. }))
+        matches!(self, Self::Repair | Self::Sync(PassKind::Scrub { .. } | PassKind::Reshape))
     }
 }
 

@@ -50,6 +50,7 @@ mod range;
 mod regions;
 mod replay;
 mod report;
+mod reshape;
 mod response;
 mod retries;
 mod ring;
@@ -237,12 +238,15 @@ impl Engine {
     /// How many scratch buffers of one chunk the host has to provide.
     #[must_use]
     pub fn scratch_buffers(&self) -> u16 {
-        self.range.jobs.scratch_buffers() + self.range.warm.buffers()
+        let Range { jobs, warm, reshape, .. } = &self.range;
+        jobs.scratch_buffers() + warm.buffers() + reshape.buffers()
     }
 
     /// The scratch buffers that are in no use: what they hold means nothing until the next step.
     pub fn free_scratch(&self) -> impl Iterator<Item = u16> + '_ {
-        self.range.jobs.free_scratch().iter().copied().chain(self.range.warm.free_buffers())
+        let Range { jobs, warm, reshape, .. } = &self.range;
+        let of_jobs = jobs.free_scratch().iter().copied();
+        of_jobs.chain(warm.free_buffers()).chain(reshape.free_buffers())
     }
 
     /// Whether an unclean stop may have left any of these blocks with redundancy that does not match

@@ -30,7 +30,7 @@ impl PassKind {
     pub(super) fn fills(self) -> bool {
         match self {
             Self::Rebuild(_) | Self::Distribute(_) => true,
-            Self::Resync | Self::Copy(_) | Self::Scrub { .. } => false,
+            Self::Resync | Self::Copy(_) | Self::Scrub { .. } | Self::Reshape => false,
         }
     }
 
@@ -38,7 +38,7 @@ impl PassKind {
     pub(super) fn has_watermark(self) -> bool {
         match self {
             Self::Rebuild(_) | Self::Distribute(_) | Self::Copy(_) => true,
-            Self::Resync | Self::Scrub { .. } => false,
+            Self::Resync | Self::Scrub { .. } | Self::Reshape => false,
         }
     }
 
@@ -46,7 +46,7 @@ impl PassKind {
     pub(super) fn stands_in(self) -> bool {
         match self {
             Self::Rebuild(_) | Self::Copy(_) | Self::Distribute(_) => true,
-            Self::Resync | Self::Scrub { .. } => false,
+            Self::Resync | Self::Scrub { .. } | Self::Reshape => false,
         }
     }
 
@@ -54,7 +54,7 @@ impl PassKind {
     pub(super) fn filled(self) -> Option<MemberId> {
         match self {
             Self::Rebuild(member) | Self::Copy(member) => Some(member),
-            Self::Resync | Self::Distribute(_) | Self::Scrub { .. } => None,
+            Self::Resync | Self::Distribute(_) | Self::Scrub { .. } | Self::Reshape => None,
         }
     }
 }
@@ -230,7 +230,9 @@ impl Pass {
     /// It can't go on: what is not done is left behind, or too much is.
     pub(super) fn is_stuck(&self) -> bool {
         let open = || self.total.saturating_sub(self.progress.count());
-        self.left.len() > 0 && (self.left.is_full() || self.left.len() >= open())
+        // A reshape goes in order.
+        let goes_on = self.kind.goes_by_stripes() && !self.left.is_full();
+        self.left.len() > 0 && (!goes_on || self.left.len() >= open())
     }
 
     /// The stripes that it has left behind.
@@ -273,6 +275,13 @@ impl Pass {
         if self.left.len() > 0 {
             self.left.take_all();
             (self.gone, self.next, self.until) = (self.whole, 0, 0);
+        }
+    }
+
+    /// Goes on if it was stuck, and what it could not do has changed.
+    pub(super) fn try_changed(&mut self) {
+        if self.left.next_changed().is_some() {
+            self.try_again();
         }
     }
 
@@ -403,6 +412,19 @@ impl Pass {
             self.look_at_range_of(stripe.0);
         }
         !self.cancelled
+    }
+
+    /// The stripes from one to before another are done, of which the first was begun.
+    pub(super) fn end_range(&mut self, from: u64, to: u64) {
+        self.abandon(from);
+        if !self.cancelled {
+            self.worked += self.progress.add_all(from, to);
+        }
+    }
+
+    /// A stripe that was begun is not done, and can be begun once more.
+    pub(super) fn abandon(&mut self, stripe: u64) {
+        self.under_way.retain(|&other| other != stripe);
     }
 
     /// Whether all stripes from one to before another are done.

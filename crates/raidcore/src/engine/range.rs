@@ -12,6 +12,7 @@ use super::maps::{MapStore, Maps};
 use super::missed::Missed;
 use super::regions::Regions;
 use super::replay::Replays;
+use super::reshape::Reshaping;
 use super::staging::Staging;
 use super::warm::Warm;
 use crate::meta::Assembled;
@@ -31,6 +32,7 @@ pub(super) struct Range {
     pub(super) distributed: Distributed,
     pub(super) heat: Heat,
     pub(super) warm: Warm,
+    pub(super) reshape: Reshaping,
 }
 
 impl Range {
@@ -55,6 +57,8 @@ impl Range {
         let n = geo.width();
         let most = (n + 2 + geo.data()).max(2 * n + 4);
         let buffers = (config.scratch_blocks / geo.chunk()).clamp(most as u32, 1 << 14) as u16;
+        let warm = Warm::new(geo, config.warm_blocks, buffers);
+        let reshape = Reshaping::new(record, config.reshape_blocks, buffers + warm.buffers());
         Self {
             jobs: Jobs::new(geo, config.jobs, config.background_jobs, buffers),
             patience: Patience::default(),
@@ -68,7 +72,8 @@ impl Range {
             copies: Copies::new(record),
             distributed: Distributed::new(record),
             heat: Heat::new(geo.stripes(), &assembled.popularity),
-            warm: Warm::new(geo, config.warm_blocks, buffers),
+            warm,
+            reshape,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Users' requests that are under way: how far each is cut into parts, and what its parts came to.
 //!
-//! Invariants: a request ends once, when it is cut to its end and no part is under way; requests are
-//! cut in the order in which they came.
+//! Invariants: a request ends once, when it is cut to its end and no part is under way; requests that
+//! are not held are cut in the order in which they came.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -34,6 +34,8 @@ struct UserRequest {
 pub(super) struct Users {
     requests: Vec<UserRequest>,
     uncut: VecDeque<Tag>,
+    /// Those that are not cut on until blocks are released that they wait for.
+    held: Vec<Tag>,
     active: u16,
     /// When the latest request came.
     latest: Instant,
@@ -45,6 +47,7 @@ impl Users {
         Self {
             requests: (0..tags).map(|_| UserRequest::default()).collect(),
             uncut: VecDeque::with_capacity(usize::from(tags)),
+            held: Vec::new(),
             active: 0,
             latest: now,
         }
@@ -79,6 +82,18 @@ impl Users {
     /// The first request is cut to its end, or ends without being cut.
     pub(super) fn pop_uncut(&mut self) -> Option<Tag> {
         self.uncut.pop_front()
+    }
+
+    /// The first request is not cut on before [`release`](Self::release).
+    pub(super) fn hold(&mut self) {
+        self.held.extend(self.uncut.pop_front());
+    }
+
+    /// Those that were held are cut on, before all others.
+    pub(super) fn release(&mut self) {
+        while let Some(tag) = self.held.pop() {
+            self.uncut.push_front(tag);
+        }
     }
 
     /// A part of a request has ended. If that was the last, the request is to end as is told.

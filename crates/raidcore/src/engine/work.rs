@@ -42,7 +42,8 @@ impl Work {
                 PassKind::Rebuild(_)
                 | PassKind::Distribute(_)
                 | PassKind::Copy(_)
-                | PassKind::Scrub { .. },
+                | PassKind::Scrub { .. }
+                | PassKind::Reshape,
             )
             | Self::Read
             | Self::Write

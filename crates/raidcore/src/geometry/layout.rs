@@ -8,26 +8,96 @@ use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 /// Addresses of an array's stripes on its members.
 ///
 /// [`Layout::of`] alone knows which geometry a stripe has. Functions without a stripe as argument
-/// answer for all stripes. So callers don't depend on all stripes having the same geometry, as they
-/// have today.
+/// answer for all stripes. Stripes have two geometries while the array is [reshaped](Frontier).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     geometry: Geometry,
     data_start: Pba,
+    frontier: Option<Frontier>,
+}
+
+/// How far a reshape has come, from one geometry to another. Both have as many stripes, and chunks of one
+/// size. The new one has as many members or more, and its stripes have as much data or more; so a new
+/// stripe's data never comes from an old stripe of a smaller number.
+///
+/// The stripes before the frontier are new ones. The old stripes from there on are as they were; the first
+/// of them may be *vacant*: all that they held is in new stripes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frontier {
+    /// The geometry of old stripes.
+    pub from: Geometry,
+    /// How many stripes are new, and at home.
+    pub next: u64,
+    /// How many stripes from `next` on count as new ones, too.
+    pub window: u64,
+    /// Where on each member the new stripes of that window begin, one after the other; nothing if they are
+    /// at home.
+    pub saved_at: Option<Pba>,
+}
+
+impl Frontier {
+    /// The first old stripe.
+    #[must_use]
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.next + self.window
+    }
 }
 
 impl Layout {
     /// All stripes have `geometry`, on members whose data begins at `data_start`.
     #[must_use]
     pub const fn new(geometry: Geometry, data_start: Pba) -> Self {
-        Self { geometry, data_start }
+        Self { geometry, data_start, frontier: None }
+    }
+
+    /// The same while stripes become those of its geometry.
+    #[must_use]
+    pub const fn reshaped(self, frontier: Frontier) -> Self {
+        Self { frontier: Some(frontier), ..self }
+    }
+
+    /// How far a reshape has come, if one is under way.
+    #[must_use]
+    pub const fn frontier(&self) -> Option<&Frontier> {
+        self.frontier.as_ref()
     }
 
     /// The geometry that a stripe has.
     #[must_use]
     #[inline]
-    pub const fn of(&self, _stripe: Stripe) -> &Geometry {
-        &self.geometry
+    pub fn of(&self, stripe: Stripe) -> &Geometry {
+        match &self.frontier {
+            Some(frontier) if stripe.0 >= frontier.end() => &frontier.from,
+            Some(_) | None => &self.geometry,
+        }
+    }
+
+    /// Whether a stripe holds nothing: all that it held is in new ones.
+    #[must_use]
+    #[inline]
+    pub fn is_vacant(&self, stripe: Stripe) -> bool {
+        self.frontier.is_some_and(|frontier| {
+            let moved = self.moved(&frontier);
+            let to = (stripe.0 + 1) * u64::from(frontier.from.stripe_blocks());
+            stripe.0 >= frontier.end() && to.min(frontier.from.capacity()) <= moved
+        })
+    }
+
+    /// Whether a block that an old stripe held is in a new one.
+    #[must_use]
+    pub fn has_moved(&self, stripe: Stripe, lba: Lba) -> bool {
+        self.frontier
+            .is_some_and(|frontier| stripe.0 >= frontier.end() && lba.0 < self.moved(&frontier))
+    }
+
+    /// Whether a stripe is not at home, but where it is saved until its place is free.
+    #[must_use]
+    #[inline]
+    pub fn is_saved(&self, stripe: Stripe) -> bool {
+        self.frontier.is_some_and(|Frontier { next, window, saved_at, .. }| {
+            saved_at.is_some() && (next..next + window).contains(&stripe.0)
+        })
     }
 
     /// The member that holds `role` in `stripe`.
@@ -48,6 +118,12 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn place(&self, stripe: Stripe, role: Role) -> (MemberId, Pba) {
+        if let Some(Frontier { next, window, saved_at: Some(start), .. }) = self.frontier
+            && (next..next + window).contains(&stripe.0)
+        {
+            let at = (stripe.0 - next) * u64::from(self.chunk());
+            return (self.member(stripe, role), Pba(start.0 + at));
+        }
         self.of(stripe).place(stripe, role, self.data_start)
     }
 
@@ -55,19 +131,45 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn locate(&self, lba: Lba) -> (Stripe, u32) {
-        self.geometry.locate(lba)
+        match &self.frontier {
+            Some(frontier) if lba.0 >= self.moved(frontier) => frontier.from.locate(lba),
+            Some(_) | None => self.geometry.locate(lba),
+        }
+    }
+
+    /// The block before which all are in new stripes.
+    fn moved(&self, frontier: &Frontier) -> u64 {
+        frontier.end() * self.stripe_blocks()
     }
 
     /// The stripes that have blocks among `blocks` from `at` on.
     pub fn stripes_of(&self, at: Lba, blocks: u32) -> impl Iterator<Item = Stripe> + use<> {
-        let width = u64::from(self.geometry.stripe_blocks());
-        (at.0 / width..(at.0 + u64::from(blocks)).div_ceil(width)).map(Stripe)
+        let end = at.0 + u64::from(blocks);
+        let moved = self.frontier.map_or(u64::MAX, |frontier| self.moved(&frontier));
+        let range = |geometry: &Geometry, from: u64, to: u64| {
+            let width = u64::from(geometry.stripe_blocks());
+            if from < to { from / width..to.div_ceil(width) } else { 0..0 }
+        };
+        let new = range(&self.geometry, at.0, end.min(moved));
+        let old = self.frontier.map(|frontier| range(&frontier.from, at.0.max(moved), end));
+        new.chain(old.unwrap_or(0..0)).map(Stripe)
     }
 
     /// The first of these stripes, as many as have every assignment of roles that any of them has.
     pub fn samples(&self, stripes: Range<u64>) -> impl Iterator<Item = Stripe> + use<> {
-        let end = stripes.end.min(stripes.start.saturating_add(self.geometry.variety()));
-        (stripes.start..end).map(Stripe)
+        let first = |geometry: &Geometry, from: u64, to: u64| {
+            from..to.min(from.saturating_add(geometry.variety())).max(from)
+        };
+        let Range { start, end } = stripes;
+        let border = self.frontier.map_or(u64::MAX, |frontier| frontier.end());
+        let new = first(&self.geometry, start, end.min(border));
+        let old = self.frontier.map(|frontier| first(&frontier.from, start.max(border), end));
+        new.chain(old.unwrap_or(0..0)).map(Stripe)
+    }
+
+    /// The geometries that stripes have or are to have.
+    fn geometries(&self) -> impl Iterator<Item = Geometry> + use<> {
+        [Some(self.geometry), self.frontier.map(|frontier| frontier.from)].into_iter().flatten()
     }
 
     /// How many members there are.
@@ -86,7 +188,29 @@ impl Layout {
     /// How many members may be missing, for every stripe.
     #[must_use]
     pub fn redundancy(&self) -> usize {
-        self.geometry.redundancy()
+        self.geometries().map(|geometry| geometry.redundancy()).min().unwrap_or(0)
+    }
+
+    /// Whether all stripes can do without these members. One that has no part in any stripe yet counts
+    /// only as what is to have one.
+    #[must_use]
+    pub fn can_spare(&self, missing: Set<MemberId>) -> bool {
+        let spares =
+            |geometry: Geometry| missing.and(geometry.member_set()).len() <= geometry.redundancy();
+        match &self.frontier {
+            Some(frontier) if frontier.end() == 0 => spares(frontier.from),
+            Some(_) | None => self.geometries().all(spares),
+        }
+    }
+
+    /// Whether a member has a part in any stripe.
+    #[must_use]
+    pub fn has_part(&self, member: MemberId) -> bool {
+        let of_new = member.index() < self.members();
+        match &self.frontier {
+            Some(frontier) if frontier.end() == 0 => member.index() < frontier.from.members(),
+            Some(_) | None => of_new,
+        }
     }
 
     /// The most roles that a stripe has.
@@ -108,10 +232,16 @@ impl Layout {
         self.geometry.stripes()
     }
 
-    /// Blocks of the whole array.
+    /// Data blocks in a stripe, as all have them or are to have them.
+    #[must_use]
+    pub fn stripe_blocks(&self) -> u64 {
+        self.geometry.stripe_blocks().into()
+    }
+
+    /// Blocks of the whole array. What a reshape adds comes with its end.
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        self.geometry.capacity()
+        self.frontier.map_or(self.geometry, |frontier| frontier.from).capacity()
     }
 
     /// How many blocks of `member` are taken by the stripes before `stripe`.

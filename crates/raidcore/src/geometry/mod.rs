@@ -11,7 +11,7 @@ mod placement;
 mod rotation;
 mod shares;
 
-pub use layout::Layout;
+pub use layout::{Frontier, Layout};
 pub use placement::Placement;
 pub use shares::{Shares, SharesError};
 
@@ -286,6 +286,10 @@ impl Geometry {
     #[must_use]
     #[inline]
     pub fn role(&self, stripe: Stripe, member: MemberId) -> Option<Role> {
+        // While an array gets more members, those that come have no part in its old stripes.
+        if member.0 >= self.members {
+            return None;
+        }
         self.placement.role(&self.rotation(stripe), member)
     }
 

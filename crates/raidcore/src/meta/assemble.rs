@@ -26,7 +26,7 @@ use super::returns::{diverged, may_return};
 use super::rings::{self, Rings};
 use super::staged;
 use super::superblock::{SuperblockError, choose};
-use crate::units::{MemberId, Pba};
+use crate::units::{MemberId, Pba, Set};
 
 /// Risks that an operator accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -40,9 +40,10 @@ pub struct AssembleOptions {
 /// An array that can be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assembled {
-    /// The newest record, as it is on disk: it does not yet mark members that have gone missing
-    /// since.
+    /// The newest record: it does not yet mark members that have gone missing since.
     pub record: ArrayRecord,
+    /// That record as it is on disk, if what is started is to be another array.
+    pub before: Option<ArrayRecord>,
     /// The image of each member, and of each staging device.
     pub slots: Vec<Option<usize>>,
     /// The image of each spare, in the record's order.
@@ -95,7 +96,7 @@ pub fn assemble<I: Image>(
     roster.check_missing(newest, options, &warnings)?;
     let devices: Vec<Option<&I>> =
         roster.slots.iter().map(|slot| slot.map(|image| &images[image])).collect();
-    let missing = roster.lost(newest);
+    let missing = roster.lost(newest).len();
     let degraded = missing > 0;
 
     // The maps of a member that is being filled may be older.
@@ -140,6 +141,7 @@ pub fn assemble<I: Image>(
     let staged = read_staged(newest, &roster, &up, options.force, &mut warnings)?;
     Ok(Assembled {
         record: newest.clone(),
+        before: None,
         slots: roster.slots,
         spare_blocks: (roster.spares.iter())
             .map(|spare| spare.map_or(0, |image| images[image].blocks()))
@@ -243,18 +245,21 @@ impl Roster {
         let mut absent = absent.filter(|(image, _)| image.is_none());
         lost > 0
             && absent.any(|(_, slot)| slot.state == SlotState::Up)
-            && self.lost(record) + lost > record.geometry.redundancy()
+            && self.lost(record).len() + lost > record.geometry.redundancy()
     }
 
-    /// How many members are missing or incomplete and not replaced by the distributed spare.
-    fn lost(&self, record: &ArrayRecord) -> usize {
+    /// The members that are missing or incomplete, have a part in stripes, and are not replaced by the
+    /// distributed spare.
+    fn lost(&self, record: &ArrayRecord) -> Set<MemberId> {
         let stood_in_for = record.stood_in_for().map(MemberId::index);
         let slots = self.slots.iter().zip(&record.slots).enumerate();
         let lost = |&(index, (image, slot)): &(usize, (&Option<usize>, &super::SlotRecord))| {
             let serves = image.is_some() && slot.state == SlotState::Up;
             !serves && stood_in_for != Some(index)
         };
-        slots.take(record.geometry.members()).filter(lost).count()
+        let (lost, layout) = (slots.filter(lost), record.layout());
+        let lost = lost.map(|(index, _)| MemberId::at(index));
+        lost.filter(|&member| layout.has_part(member)).collect()
     }
 
     fn check_missing(
@@ -271,11 +276,12 @@ impl Roster {
             MissingMember { member, device: slot.device, stages, since }
         });
         let (failed, missing): (Vec<_>, Vec<_>) = absent.partition(|m| m.since.is_some());
-        let (lost, redundancy) = (self.lost(record), record.geometry.redundancy());
+        let (lost, layout) = (self.lost(record), record.layout());
+        let redundancy = layout.redundancy();
         let left_out = warnings.to_vec();
-        if lost > redundancy {
+        if !layout.can_spare(lost) {
             return Err(AssembleError::TooManyMissing {
-                lost,
+                lost: lost.len(),
                 redundancy,
                 missing,
                 failed,
@@ -442,7 +448,7 @@ fn check_journals<I: Image>(
     accepted: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<bool, AssembleError> {
-    let (start, blocks) = record.areas.journal();
+    let (start, blocks) = record.journal_ring();
     let mut whole = true;
     for image in members.iter().flatten() {
         if (start.0..start.0 + blocks).all(|at| there(*image, Pba(at)).is_some()) {

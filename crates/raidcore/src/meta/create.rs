@@ -106,6 +106,7 @@ impl NewArray {
             labels: vec![DeviceLabel::NONE; slots.len()],
             slots,
             spares: Vec::new(),
+            reshape: None,
             spared: None,
             successor: None,
             filled: None,
@@ -166,6 +167,7 @@ impl Assembled {
             warnings: Vec::new(),
             was_clean: record.clean,
             record,
+            before: None,
         }
     }
 }

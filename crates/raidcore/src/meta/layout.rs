@@ -388,6 +388,11 @@ impl Areas {
         self.region_stripes
     }
 
+    /// How many bits a page of a map has.
+    pub(crate) fn page_bits(&self) -> u64 {
+        self.page_bits
+    }
+
     /// The region that a stripe is in: its bit in the write-intent bitmap.
     #[must_use]
     pub fn region(&self, stripe: Stripe) -> u64 {
@@ -479,7 +484,7 @@ fn check_staging(geometry: &Geometry, blocks: u64) -> Result<(), LayoutError> {
 
 /// The least blocks that the journal needs. An entry can be a whole stripe, at worst with a run for
 /// every block.
-fn journal_least(shape: &Geometry, consistency: Consistency) -> u64 {
+pub(super) fn journal_least(shape: &Geometry, consistency: Consistency) -> u64 {
     match consistency {
         Consistency::Journal if shape.parities() > 0 => {
             let payload = (shape.width() as u32 * shape.chunk()).min(PAYLOAD_MAX);

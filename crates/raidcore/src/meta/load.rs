@@ -19,7 +19,7 @@ pub(super) fn load_map<I: Image>(
     missing: usize,
     kind: MapKind,
 ) -> (BitMap, Vec<PageVersions>, Vec<u32>) {
-    let redundancy = record.geometry.redundancy();
+    let redundancy = record.greatest_redundancy();
     let enough = (redundancy + 1).saturating_sub(missing).max(1);
     let mut map = record.areas.map(kind, record.geometry.stripes());
     let (mut versions, mut lost) = (Vec::new(), Vec::new());

@@ -22,6 +22,7 @@ mod popularity;
 mod problem;
 mod ranges;
 mod record;
+mod reshape;
 mod returns;
 mod rings;
 mod scrubbed;
@@ -56,6 +57,8 @@ pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
     SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
 };
+pub(crate) use reshape::SAVED_MAX;
+pub use reshape::{Reshape, ReshapeError, Target};
 pub use returns::{NoReturn, Returning, may_return};
 pub use scrubbed::{ScrubEnd, ScrubRecord};
 pub use sieve::{SievedImage, StagedRing};

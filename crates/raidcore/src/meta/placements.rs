@@ -14,6 +14,9 @@ const PARITY_SHARES: Field<MEMBERS_MAX> = Field { at: 1954 };
 /// The first byte after the fields there.
 pub(super) const END: usize = PLACEMENT.end();
 
+/// The first byte after the parity shares.
+pub(super) const SHARES_END: usize = PARITY_SHARES.end();
+
 const _: () = assert!(PARITY_SHARES.at == super::returns::END && PARITY_SHARES.end() <= 2048);
 
 /// The features of an array with this placement.

@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::geometry::{Geometry, Layout};
 use crate::meta::{
-    Areas, BITS_PER_PAGE, DeviceLabel, FilledRanges, Filling, LayoutError, Policy, Ranges,
+    Areas, BITS_PER_PAGE, DeviceLabel, FilledRanges, Filling, LayoutError, Policy, Ranges, Reshape,
     ScrubRecord,
 };
 use crate::units::{MemberId, Pba, Set};
@@ -144,6 +144,9 @@ impl Features {
     /// The incompatible bit of an array whose parity is in given shares, which the record tells; it has
     /// [`Features::PLACEMENT`], too.
     pub const PARITY_SHARES: u64 = 128;
+
+    /// The incompatible bit of an array that is being reshaped: its stripes have two geometries.
+    pub const RESHAPE: u64 = 256;
 }
 
 /// The content of the distributed spare.
@@ -294,6 +297,8 @@ pub struct ArrayRecord {
     pub labels: Vec<DeviceLabel>,
     /// The spares, at most [`SPARES_MAX`].
     pub spares: Vec<DeviceUuid>,
+    /// What its stripes are to become, and how far that has come, if they are.
+    pub reshape: Option<Reshape>,
     /// What is on the distributed spare, if anything.
     pub spared: Option<Spared>,
     /// The spare that is being filled to take a member's place, if there is one.
@@ -339,7 +344,8 @@ impl ArrayRecord {
     /// Where its stripes lie.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        Layout::new(self.geometry, self.areas.data_start())
+        let layout = Layout::new(self.geometry, self.areas.data_start());
+        self.frontier().map_or(layout, |frontier| layout.reshaped(frontier))
     }
 
     /// The member that `device` is, if it is one.

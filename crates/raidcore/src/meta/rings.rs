@@ -59,7 +59,7 @@ impl<'a> Rings<'a> {
             tails: Vec::new(),
             next_entry: 1,
         };
-        let (start, blocks) = record.areas.journal();
+        let (start, blocks) = record.journal_ring();
         for (index, image) in images.iter().enumerate() {
             let (mut live, mut tail) = (BTreeMap::new(), 0);
             let member = MemberId::at(index);

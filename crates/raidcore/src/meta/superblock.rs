@@ -21,6 +21,7 @@ use super::record::{
     ArrayId, ArrayRecord, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState, Superblock,
     VolumePart, VolumeUuid,
 };
+use super::reshape;
 use super::returns;
 use super::scrubbed;
 use super::substitutes;
@@ -102,7 +103,8 @@ const KNOWN: Features = Features {
         | Features::PAGE_BITS
         | Features::PLACEMENT
         | Features::PARTIAL_ENTRIES
-        | Features::PARITY_SHARES,
+        | Features::PARITY_SHARES
+        | Features::RESHAPE,
 };
 
 /// Why a device has no usable superblock.
@@ -158,6 +160,7 @@ impl ArrayRecord {
             STAGING_EPOCH.put(into, self.staging_epoch.to_le_bytes());
         }
         placements::encode(self, into);
+        reshape::encode(self, into);
         if self.features.incompatible & Features::STAGING_DEVICES != 0 {
             STAGING_DEVICES.put(into, [(self.slots.len() - members) as u8]);
             STAGING_THIN.put(into, self.staging_thin.bits().to_le_bytes());
@@ -262,6 +265,7 @@ impl Superblock {
             slots,
             labels: decode_labels(block, members + devices).collect(),
             spares: spares.collect(),
+            reshape: reshape::decode(block, &features, &geometry)?,
             spared: substitutes::decode_spared(block, &features)?,
             successor: substitutes::decode_successor(block)?,
             filled: ranges::decode(block, geometry.stripes()),
@@ -269,6 +273,7 @@ impl Superblock {
         };
         distinct(&record)?;
         substitutes::check(&record)?;
+        reshape::check(&record)?;
         Ok(Self { record, device: DeviceUuid(DEVICE.get(block)) })
     }
 }

@@ -11,7 +11,7 @@ use crate::world::World;
 
 /// A flush was acknowledged.
 pub(crate) fn flushed(world: &World) {
-    for lba in 0..world.engine().geometry().capacity() {
+    for lba in 0..world.engine().layout().capacity() {
         if world.model.is_written(lba) && !world.model.is_unsettled(lba) {
             is_durable(world, lba);
         }
@@ -28,12 +28,14 @@ pub(crate) fn written_through(world: &World, request: &Request, begun: u64) {
 /// Asserts that a start after a crash now would find a block: on its home members that such a start
 /// would take for current.
 fn is_durable(world: &World, lba: u64) {
-    if world.engine().is_staged(Lba(lba)) {
-        // What is in the log is durable; whether it is found there, crashes tell.
+    if world.engine().is_staged(Lba(lba)) || world.engine().is_being_moved(Lba(lba)) {
+        // What is in the log is durable, and what is being moved in one of two places; whether it is found
+        // there, crashes tell.
         return;
     }
-    let geometry = world.engine().geometry();
-    let (stripe, offset) = geometry.locate(Lba(lba));
+    let layout = world.engine().layout();
+    let (stripe, offset) = layout.locate(Lba(lba));
+    let geometry = layout.of(stripe);
     let (first, row) = geometry.chunk_at(offset);
     let copies = match geometry.level() {
         // A resync may be copying over the other copies.

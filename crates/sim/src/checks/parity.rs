@@ -10,9 +10,10 @@ use crate::world::World;
 
 /// With nothing under way, and all members serving, or the distributed spare for one of them.
 pub(crate) fn agrees(world: &World) {
-    let geometry = world.engine().geometry();
-    for stripe in (0..geometry.stripes()).map(Stripe) {
-        if world.engine().is_discarded(stripe) {
+    let layout = world.engine().layout();
+    for stripe in (0..layout.stripes()).map(Stripe) {
+        let geometry = layout.of(stripe);
+        if world.engine().is_discarded(stripe) || layout.is_vacant(stripe) {
             continue;
         }
         for row in 0..geometry.chunk() {

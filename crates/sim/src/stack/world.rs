@@ -19,7 +19,7 @@ use crate::faults::{missing, superblocks};
 use crate::log::users::Users;
 use crate::memory::Memory;
 use crate::play::Sink;
-use crate::power::array_of;
+use crate::power::{array_of, devices_of};
 use crate::source::Source;
 use crate::under_way::Pending;
 use crate::world::{around, config, is_exposed, some_of};
@@ -347,7 +347,8 @@ fn engines(
         let members: Vec<usize> = members.map(|device| device.0 as usize).collect();
         // The volume's promise covers an unclean array that lacks a member, even if the array's
         // policy does not.
-        let (assembled, devices) = array_of(disks, there, (&members, returned), false);
+        let (assembled, there) = array_of(disks, there, (&members, returned), false);
+        let devices = devices_of(&assembled, &there);
         returned.clear();
         let config =
             LogArray::engine_config(&scenario.log.config(), config(&scenario.array, source));

@@ -89,6 +89,7 @@ fn pass(kind: PassKind, place: impl Fn(MemberId) -> String) -> String {
         PassKind::Copy(member) => format!("copy of {}", place(member)),
         PassKind::Scrub { repair: false } => "scrub".to_owned(),
         PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
+        PassKind::Reshape => "reshape".to_owned(),
     }
 }
 

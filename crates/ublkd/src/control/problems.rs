@@ -314,9 +314,10 @@ impl PassReport {
                 "redundancy is being brought into step with the data".to_owned(),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
-            (false, Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub) => {
-                return None;
-            }
+            (
+                false,
+                Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub | Task::Reshape,
+            ) => return None,
         };
         Some(Problem { what, since: None, action })
     }

@@ -74,6 +74,9 @@ pub struct Facts {
     /// The distributed spare's part of each member; 0 if there is none.
     #[serde(default)]
     pub distributed_spare_bytes: u64,
+    /// What its stripes were before, while it is being reshaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reshaped_from: Option<String>,
     /// When it was created, in seconds since 1970.
     pub created: u64,
 }
@@ -108,10 +111,14 @@ impl Facts {
             group: None,
             chunk_bytes: bytes(record.geometry.chunk().into()),
             member_count: record.geometry.members(),
-            capacity_bytes: bytes(record.geometry.capacity()),
+            capacity_bytes: bytes(record.layout().capacity()),
             member_bytes: bytes(record.areas.member_blocks()),
             data_offset_bytes: bytes(record.areas.data_start().0),
-            redundancy: record.geometry.redundancy(),
+            redundancy: record.layout().redundancy(),
+            reshaped_from: record.reshape.map(|reshape| {
+                let (level, members) = (reshape.from.level(), reshape.from.members());
+                format!("{} of {members} members", level_name(level))
+            }),
             consistency: consistency.to_owned(),
             staging_bytes: bytes(record.areas.staging().1),
             staging_devices: record.slots.len() - record.geometry.members(),

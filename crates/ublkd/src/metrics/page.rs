@@ -230,7 +230,7 @@ fn counters_of_staging(text: &mut Text, facts: &Facts, c: Counters) {
 fn pass(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     let mut done = text.gauge(
         "evenkeel_background_done_ratio",
-        "How far the rebuild, copy, resync or scrub is, if there is one.",
+        "How far the rebuild, copy, resync, scrub or reshape is, if there is one.",
     );
     if let Some(pass) = metrics.status.pass {
         let task = match pass.kind {
@@ -239,6 +239,7 @@ fn pass(text: &mut Text, facts: &Facts, metrics: &Metrics) {
             PassKind::Distribute(_) => "distribute",
             PassKind::Copy(_) => "copy",
             PassKind::Scrub { .. } => "scrub",
+            PassKind::Reshape => "reshape",
         };
         let ratio = if pass.total == 0 { 1.0 } else { pass.done as f64 / pass.total as f64 };
         done.sample(&[("array", &facts.name), ("task", task)], ratio);

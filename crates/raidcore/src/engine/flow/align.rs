@@ -9,9 +9,10 @@ use crate::units::{MemberId, Stripe};
 impl Engine {
     /// Whether a stripe's redundancy agrees with its data for sure.
     pub(super) fn is_in_step(&self, stripe: Stripe) -> bool {
-        !self.range.alignment.is_torn(stripe)
-            && (!self.range.regions.is_unsynced(self.areas.region(stripe))
-                || self.range.alignment.has(stripe))
+        let is_known = self.layout.is_saved(stripe)
+            || !self.range.regions.is_unsynced(self.areas.region(stripe))
+            || self.range.alignment.has(stripe);
+        !self.range.alignment.is_torn(stripe) && is_known
     }
 
     /// Whether what a read of a stripe returns may be on one member alone, or not be what redundancy

@@ -24,7 +24,10 @@ impl Engine {
             if self.phase == Phase::Serving && self.array.background.has_to_look() {
                 if self.array.background.is_idle() {
                     self.begin_pass(out);
-                } else if self.rebuild_is_better() || self.redundancy_comes_first() {
+                } else if self.rebuild_is_better()
+                    || self.redundancy_comes_first()
+                    || self.reshape_gives_way()
+                {
                     self.array.background.cancel_if(|_| true);
                 }
             }
@@ -79,7 +82,8 @@ impl Engine {
             PassKind::Rebuild(_)
             | PassKind::Resync
             | PassKind::Distribute(_)
-            | PassKind::Scrub { .. } => self.array.membership.device(member),
+            | PassKind::Scrub { .. }
+            | PassKind::Reshape => self.array.membership.device(member),
         };
         device.map(|device| (member, device))
     }
@@ -98,7 +102,9 @@ impl Engine {
     }
 
     fn begin_pass(&mut self, out: &mut Vec<Action>) {
-        let kind = if self.range.regions.any_unsynced() && self.layout.redundancy() > 0 {
+        let kind = if self.range.reshape.recovers() {
+            PassKind::Reshape
+        } else if self.range.regions.any_unsynced() && self.layout.redundancy() > 0 {
             PassKind::Resync
         } else if let Some(member) =
             self.fullest().filter(|&member| !self.another_comes_first(member))
@@ -119,6 +125,8 @@ impl Engine {
             PassKind::Distribute(member)
         } else if let Some(succession) = self.array.membership.succession() {
             PassKind::Copy(succession.member)
+        } else if self.may_reshape() {
+            PassKind::Reshape
         } else if let Some(scrub) = self.array.background.wanted_scrub() {
             scrub
         } else {
@@ -131,6 +139,7 @@ impl Engine {
                 let copied = self.array.membership.succession().map(|s| s.progress.clone());
                 copied.unwrap_or_default()
             }
+            PassKind::Reshape => self.layout.frontier().map_or(0, |f| f.next).into(),
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
         let total = self.stripes_of(kind);
@@ -169,7 +178,9 @@ impl Engine {
     pub(super) fn demand(&mut self, id: JobId) {
         let Some(member) = self.array.background.pass().and_then(|pass| match pass.kind() {
             PassKind::Rebuild(member) | PassKind::Distribute(member) => Some(member),
-            PassKind::Resync | PassKind::Copy(_) | PassKind::Scrub { .. } => None,
+            PassKind::Resync | PassKind::Copy(_) | PassKind::Scrub { .. } | PassKind::Reshape => {
+                None
+            }
         }) else {
             return;
         };
@@ -228,22 +239,25 @@ impl Engine {
     /// How many stripes a pass goes over: a staging device has a part in none.
     pub(super) fn stripes_of(&self, kind: PassKind) -> u64 {
         match kind {
-            PassKind::Rebuild(member) | PassKind::Copy(member)
-                if member.index() >= self.layout.members() =>
-            {
+            PassKind::Rebuild(member) | PassKind::Copy(member) if !self.layout.has_part(member) => {
                 0
             }
             PassKind::Rebuild(_)
             | PassKind::Copy(_)
             | PassKind::Distribute(_)
             | PassKind::Resync
-            | PassKind::Scrub { .. } => self.layout.stripes(),
+            | PassKind::Scrub { .. }
+            | PassKind::Reshape => self.layout.stripes(),
         }
     }
 
     /// The stripe that the pass begins next, if it may begin one now.
     fn next_stripe(&mut self) -> Option<(PassKind, Stripe)> {
-        if self.phase != Phase::Serving || self.next_at().is_some_and(|at| at > self.now) {
+        let by_stripes = self.array.background.pass()?.kind().goes_by_stripes();
+        if !by_stripes
+            || self.phase != Phase::Serving
+            || self.next_at().is_some_and(|at| at > self.now)
+        {
             return None;
         }
         let (regions, missed) = (&self.range.regions, &self.range.missed);
@@ -253,7 +267,10 @@ impl Engine {
             PassKind::Resync => Some(marked(regions.unsynced())),
             // What a member that has returned does not lack need not be filled.
             PassKind::Rebuild(member) => missed.to_fill(member).map(marked),
-            PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. } => None,
+            PassKind::Distribute(_)
+            | PassKind::Copy(_)
+            | PassKind::Scrub { .. }
+            | PassKind::Reshape => None,
         };
         let (heat, rebuilds) = (&self.range.heat, self.array.background.order());
         let course = |kind: PassKind| Course {
@@ -264,10 +281,19 @@ impl Engine {
         self.array.background.next_of(self.config.background_jobs.into(), course)
     }
 
-    /// When the pass may begin its next stripe at the pace that holds now; nothing if at once.
-    fn next_at(&self) -> Option<Instant> {
+    /// When the pass may begin its next stripe, or window of them, at the pace that holds now; nothing if at
+    /// once.
+    pub(super) fn next_at(&self) -> Option<Instant> {
         let busy = self.array.users.are_busy(self.now);
-        self.array.background.next_at(busy, self.layout.chunk().into())
+        let stripes = match self.array.background.pass()?.kind() {
+            PassKind::Reshape => self.range.reshape.last(),
+            PassKind::Resync
+            | PassKind::Rebuild(_)
+            | PassKind::Distribute(_)
+            | PassKind::Copy(_)
+            | PassKind::Scrub { .. } => 1,
+        };
+        self.array.background.next_at(busy, stripes * u64::from(self.layout.chunk()))
     }
 
     /// When the pass has to be looked at again, as the next stripe's time has come or the pace
@@ -283,6 +309,9 @@ impl Engine {
 
     /// A stripe of the pass is done, or could not be.
     pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
+        if kind == PassKind::Reshape {
+            return self.moved(id, out);
+        }
         let job = &self.range.jobs[id];
         let stripe = job.stripe;
         let left = job.error.map(|_| self.left_stripe(id));
@@ -321,7 +350,7 @@ impl Engine {
     }
 
     /// What can't be read of a stripe, as the job of a pass has found.
-    fn left_stripe(&self, id: JobId) -> LeftStripe {
+    pub(super) fn left_stripe(&self, id: JobId) -> LeftStripe {
         let job = &self.range.jobs[id];
         let (stripe, geo) = (job.stripe, self.layout.of(job.stripe));
         let (readable, _) = self.health(stripe);

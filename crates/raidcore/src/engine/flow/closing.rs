@@ -35,7 +35,8 @@ impl Engine {
             PassKind::Rebuild(_)
             | PassKind::Distribute(_)
             | PassKind::Copy(_)
-            | PassKind::Scrub { .. } => pass.is_whole(),
+            | PassKind::Scrub { .. }
+            | PassKind::Reshape => pass.is_whole(),
         };
         if !all || pass.is_stuck() || self.phase != Phase::Serving {
             return false;
@@ -63,6 +64,7 @@ impl Engine {
         match (kind, closing) {
             // What a pass is told to have done stays so if the power fails.
             (PassKind::Scrub { .. }, Closing::No) if !corrects => self.end_pass(kind, out),
+            (PassKind::Reshape, _) => self.end_pass(kind, out),
             (_, Closing::No) => {
                 let ticket = self.flush(out);
                 self.array.background.close(Closing::Flushing(ticket));

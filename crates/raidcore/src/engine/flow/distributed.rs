@@ -80,7 +80,7 @@ impl Engine {
             Work::Read
             | Work::Write
             | Work::Zero { .. }
-            | Work::Sync(PassKind::Resync | PassKind::Scrub { .. })
+            | Work::Sync(PassKind::Resync | PassKind::Scrub { .. } | PassKind::Reshape)
             | Work::Align
             | Work::Repair
             | Work::Replay { .. }
@@ -116,7 +116,12 @@ impl Engine {
                 member != failed && self.copy_on(member, job.stripe).is_some()
             }
             Work::Sync(PassKind::Resync) | Work::Align => self.is_spared(job.stripe),
-            Work::Sync(PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. })
+            Work::Sync(
+                PassKind::Distribute(_)
+                | PassKind::Copy(_)
+                | PassKind::Scrub { .. }
+                | PassKind::Reshape,
+            )
             | Work::Read
             | Work::Write
             | Work::Zero { .. }

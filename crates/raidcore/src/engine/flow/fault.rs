@@ -23,8 +23,9 @@ impl Engine {
     /// Whether the others make up for members and staging devices that are in service.
     fn can_spare_all(&self, lost: Set<MemberId>) -> bool {
         let others = self.array.membership.present().minus(lost);
-        let stripes = others.len() >= self.layout.members() - self.layout.redundancy();
-        let of_stripes = lost.and(self.layout.member_set());
+        let members = self.layout.member_set();
+        let stripes = self.layout.can_spare(members.minus(others));
+        let of_stripes = lost.and(members);
         (stripes || of_stripes.is_empty()) && !self.range.staging.needs(lost)
     }
 
@@ -331,8 +332,8 @@ impl Engine {
         if self.layout.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        if self.array.membership.present().len() <= self.layout.members() - self.layout.redundancy()
-        {
+        let missing = self.layout.member_set().minus(self.array.membership.present());
+        if missing.len() >= self.layout.redundancy() {
             return Err(CommandError::NothingToCompare);
         }
         self.array.background.want_scrub(repair)

@@ -25,6 +25,7 @@ mod reclaim;
 mod record;
 mod replay;
 mod request;
+mod reshape;
 mod returns;
 mod scrub;
 mod source;
@@ -68,6 +69,7 @@ impl Engine {
             self.store_spread_pages(out);
             self.cut_waiting(out);
             moved |= self.background(out);
+            moved |= self.reshape(out);
             self.trim_spare(out);
             self.reclaim(out);
             self.note_thickness(out);
@@ -208,6 +210,7 @@ impl Engine {
             Owner::TrimSpare | Owner::Popularity => {}
             Owner::TrimLog => self.log_trimmed(),
             Owner::Clear => self.array.background.cleared(self.now),
+            Owner::Vacate => self.vacated(),
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail { .. } => self.tail_done(op, result, out),
             Owner::Staged { job } => self.staged_done(job, op, result, out),

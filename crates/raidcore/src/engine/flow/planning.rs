@@ -53,7 +53,9 @@ impl Engine {
             self.gather(id);
         }
         let is_zero = self.range.maps.zero.map.get(stripe.0);
-        self.range.jobs[id].base = if is_zero { Base::Zeros } else { Base::Stored };
+        // Where a stripe is saved, its bit is not about that.
+        let is_stored = !is_zero || self.layout.is_saved(stripe);
+        self.range.jobs[id].base = if is_stored { Base::Stored } else { Base::Zeros };
         let parity = self.parity(stripe, readable);
         if self.range.jobs[id].work == Work::Read && self.range.jobs[id].turn != Turn::Beside {
             if self.range.jobs[id].hedge.is_second() {
@@ -91,7 +93,9 @@ impl Engine {
         let stays_zero =
             zero && self.range.maps.zero.is_surely_set(stripe.0) && !self.range.jobs[id].log.covers;
         let prefer = self.preferred_copy(stripe);
+        let is_saved = self.layout.is_saved(stripe);
         let takes_writes = self.array.membership.takes_writes();
+        let (moves_in, vacant) = (self.range.reshape.reads(), self.layout.is_vacant(stripe));
         let copy = match self.range.jobs[id].work {
             Work::Replay { index } => self.replay_copy(index),
             Work::Read
@@ -111,7 +115,21 @@ impl Engine {
         let geo = self.layout.of(stripe);
         let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
-            Work::Write | Work::Zero { .. } | Work::Reclaim if !takes_writes => Err(Lost),
+            Work::Write | Work::Zero { .. } | Work::Reclaim if !takes_writes || is_saved => {
+                Err(Lost)
+            }
+            Work::Sync(PassKind::Reshape) if moves_in => {
+                plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
+                    .map(|()| Stage::Buffers)
+            }
+            Work::Sync(PassKind::Reshape) if !takes_writes => Err(Lost),
+            Work::Sync(PassKind::Reshape) => {
+                plan::write(&mut plan, geo, &health, &job.pieces, base).map(|kind| {
+                    job.kind = kind;
+                    Stage::Buffers
+                })
+            }
+            Work::Sync(_) | Work::Align | Work::Repair if vacant => Ok(Stage::Finish),
             Work::Reclaim if job.pieces.is_empty() => Ok(Stage::Finish),
             Work::Read => plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
                 .map(|()| Stage::Buffers),

@@ -76,7 +76,10 @@ impl Engine {
                 let home = self.range.staging.dirty() == 0
                     || self.range.staging.is_stuck()
                     || !self.array.membership.takes_writes();
-                let quiet = home && self.range.jobs.is_empty() && self.array.users.is_idle();
+                let quiet = home
+                    && self.range.jobs.is_empty()
+                    && self.array.users.is_idle()
+                    && !self.range.reshape.is_moving();
                 if quiet && self.array.quiesce.flush().is_none() {
                     self.record_unfinished_scrub(out);
                     self.range.regions.rest();

@@ -162,8 +162,11 @@ impl Engine {
         for role in geo.data_roles() {
             let first = geo.lba(stripe, role, 0);
             for row in 0..geo.chunk() {
-                let staged = self.range.staging.find_dirty(Lba(first.0 + u64::from(row)));
-                let Some((number, at)) = staged else { continue };
+                let lba = Lba(first.0 + u64::from(row));
+                let Some((number, at)) = self.range.staging.find_dirty(lba) else { continue };
+                if layout.has_moved(stripe, lba) {
+                    continue;
+                }
                 let mem = plan::scratch(plan::beside(geo, role), row);
                 let block = Piece { role, row, blocks: 1, mem };
                 self.array.counters.staged_reads += 1;

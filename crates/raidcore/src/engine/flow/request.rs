@@ -8,6 +8,16 @@ use crate::engine::{Action, CommandError, Engine, JobId, Op, Phase, Request, Req
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Tag};
 
+/// How far a request was cut.
+enum Cut {
+    /// All of it is in parts.
+    Whole,
+    /// There is no room for another job.
+    NoRoom,
+    /// The next of its blocks are held.
+    Held,
+}
+
 impl Engine {
     pub(in crate::engine) fn request(&mut self, request: Request, out: &mut Vec<Action>) {
         let tag = request.tag;
@@ -39,24 +49,29 @@ impl Engine {
             return;
         }
         while let Some((request, cut)) = self.array.users.first_uncut() {
-            if !self.cut(&request, cut, out) {
-                return;
+            match self.cut(&request, cut, out) {
+                Cut::Whole => drop(self.array.users.pop_uncut()),
+                Cut::Held => self.array.users.hold(),
+                Cut::NoRoom => return,
             }
-            self.array.users.pop_uncut();
         }
     }
 
-    /// Cuts a request, of which `cut` blocks are cut; returns whether all of it is.
-    fn cut(&mut self, request: &Request, mut cut: u32, out: &mut Vec<Action>) -> bool {
+    /// Cuts a request on, of which `cut` blocks are cut.
+    fn cut(&mut self, request: &Request, mut cut: u32, out: &mut Vec<Action>) -> Cut {
         if request.op == Op::Flush {
             self.array.flusher.serve(request.tag);
             self.flush(out);
-            return true;
+            return Cut::Whole;
         }
         while cut < request.blocks {
-            let (stripe, offset) = self.layout.locate(Lba(request.lba.0 + u64::from(cut)));
+            let at = Lba(request.lba.0 + u64::from(cut));
+            let (stripe, offset) = self.layout.locate(at);
             let width = self.layout.of(stripe).stripe_blocks();
             let blocks = (width - offset).min(request.blocks - cut);
+            if self.range.reshape.holds(&self.layout, at, blocks) {
+                return Cut::Held;
+            }
             let work = match request.op {
                 Op::Read => Work::Read,
                 Op::Discard | Op::WriteZeroes if blocks == width => {
@@ -65,14 +80,14 @@ impl Engine {
                 Op::Write | Op::Discard | Op::WriteZeroes | Op::Flush => Work::Write,
             };
             let Some(job) = self.new_job(work, stripe) else {
-                return false;
+                return Cut::NoRoom;
             };
             let in_doubt = work == Work::Read && self.shows_doubt(stripe);
             // A stripe is brought in step for a read that has its job: without one the next attempt
             // would ask for it again, and so on for ever if that fails at once.
             if in_doubt && !self.align(stripe) {
                 self.range.jobs.remove(job);
-                return false;
+                return Cut::NoRoom;
             }
             if matches!(request.op, Op::Read | Op::Write) {
                 self.range.heat.note(stripe);
@@ -85,7 +100,7 @@ impl Engine {
             self.array.users.add_part(request.tag, cut);
             self.start_job(job);
         }
-        true
+        Cut::Whole
     }
 
     /// Gives a job the pieces of a request that lie in its stripe.
@@ -123,6 +138,7 @@ impl Engine {
 
     /// Ends all requests that wait for the array to serve, which it never will, and the stop.
     pub(super) fn refuse_all(&mut self, out: &mut Vec<Action>) {
+        self.array.users.release();
         while let Some(tag) = self.array.users.pop_uncut() {
             self.complete(tag, Some(RequestError::Io), out);
         }

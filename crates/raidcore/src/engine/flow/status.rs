@@ -141,6 +141,7 @@ impl Engine {
             Owner::TrimSpare
             | Owner::TrimLog
             | Owner::Clear
+            | Owner::Vacate
             | Owner::Tail { .. }
             | Owner::StagedTail
             | Owner::Copy { .. }
@@ -155,6 +156,13 @@ impl Engine {
     #[must_use]
     pub fn is_staged(&self, lba: Lba) -> bool {
         self.range.staging.is_staged(lba)
+    }
+
+    /// Whether a reshape is moving a block, so that requests for it wait. Where its stripe lies may not be on
+    /// record yet.
+    #[must_use]
+    pub fn is_being_moved(&self, lba: Lba) -> bool {
+        self.range.reshape.holds(&self.layout, lba, 1)
     }
 
     /// The staging log, if there is one.
@@ -204,10 +212,10 @@ impl Engine {
     /// How well the array is.
     #[must_use]
     pub fn array_health(&self) -> ArrayHealth {
-        let missing = self.layout.members() - self.array.membership.present().len();
-        if missing == 0 {
+        let missing = self.layout.member_set().minus(self.array.membership.present());
+        if missing.is_empty() {
             ArrayHealth::Online
-        } else if missing <= self.layout.redundancy() {
+        } else if self.layout.can_spare(missing) {
             ArrayHealth::Degraded
         } else {
             ArrayHealth::Failed

@@ -304,6 +304,7 @@ impl Engine {
             | Owner::Page { .. }
             | Owner::Popularity
             | Owner::Superblock
+            | Owner::Vacate
             | Owner::Flush => None,
         }
     }

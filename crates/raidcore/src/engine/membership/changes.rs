@@ -2,7 +2,7 @@
 //! next version of the record is to be asked for, too.
 
 use super::Membership;
-use crate::meta::{Policy, PolicyName, ScrubRecord, SlotState, Spared};
+use crate::meta::{Features, Policy, PolicyName, Reshape, ScrubRecord, SlotState, Spared};
 use crate::units::{MemberId, Set};
 
 impl Membership {
@@ -69,6 +69,16 @@ impl Membership {
         (record.spared, record.filled) = (None, None);
         self.recorder.acknowledge_after_next();
         self.recorder.next_version()
+    }
+
+    /// A reshape has come further. It is over when all stripes are new ones.
+    pub(in crate::engine) fn reshape(&mut self, change: impl FnOnce(Reshape) -> Reshape) {
+        let record = &mut self.recorder.record;
+        let reshape = record.reshape.map(change);
+        record.reshape = reshape.filter(|reshape| reshape.next < record.geometry.stripes());
+        if record.reshape.is_none() {
+            record.features.incompatible &= !Features::RESHAPE;
+        }
     }
 
     /// How the last scrub has ended, and what it found.

@@ -47,7 +47,7 @@ impl Membership {
                 true
             }
             (PassKind::Distribute(_) | PassKind::Copy(_), ..)
-            | (PassKind::Resync | PassKind::Scrub { .. }, ..) => false,
+            | (PassKind::Resync | PassKind::Scrub { .. } | PassKind::Reshape, ..) => false,
         }
     }
 }

@@ -83,7 +83,7 @@ impl Membership {
             members: members.iter().map(|&device| Member::new(device)).collect(),
             impaired: true,
             sound: Set::EMPTY,
-            recorder: Recorder::new(record.clone()),
+            recorder: Recorder::new(record.clone(), assembled.before.clone()),
             succession: Succession::recorded(assembled, &spares),
             spares,
         };
@@ -107,7 +107,7 @@ impl Membership {
 
     /// How many members may fail.
     pub(in crate::engine) fn redundancy(&self) -> usize {
-        self.geo().redundancy()
+        self.record().greatest_redundancy()
     }
 
     // Members.

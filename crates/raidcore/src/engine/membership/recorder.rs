@@ -49,10 +49,12 @@ pub(in crate::engine) enum Next {
 }
 
 impl Recorder {
-    pub(in crate::engine) fn new(record: ArrayRecord) -> Self {
+    /// The record of an array that was assembled; `before` is what it was assembled from, if that was
+    /// changed since.
+    pub(in crate::engine) fn new(record: ArrayRecord, before: Option<ArrayRecord>) -> Self {
         Self {
             snapshot: record.clone(),
-            assembled: Some(record.clone()),
+            assembled: Some(before.unwrap_or_else(|| record.clone())),
             record,
             wanted: 0,
             started: 0,
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_was_assembled_is_level_everywhere_before_it_is_changed() {
-        let mut recorder = Recorder::new(record());
+        let mut recorder = Recorder::new(record(), None);
         let events = recorder.record.events;
         recorder.record.epoch += 1;
         assert_eq!(recorder.change(), (1, true));
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_change_during_a_version_is_in_the_next_one() {
-        let mut recorder = Recorder::new(record());
+        let mut recorder = Recorder::new(record(), None);
         write(&mut recorder);
         recorder.answer_later(10);
         recorder.change();
@@ -307,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_version_that_no_member_has_breaks_the_record_unless_another_one_is_to_be_written() {
-        let mut recorder = Recorder::new(record());
+        let mut recorder = Recorder::new(record(), None);
         write(&mut recorder);
         recorder.change();
         recorder.begin();

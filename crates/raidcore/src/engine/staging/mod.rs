@@ -149,7 +149,9 @@ impl Staging {
         let blocks = |place| record.staging_of(place).1 - record.copies_of(place).1;
         let runs = recovered.iter().flat_map(|entry| &entry.runs);
         let found = runs.map(|run| run.to.blocks as usize).sum();
-        let mut staging = Self::empty(geo, start, record.places().map(blocks), found);
+        let copies = record.greatest_redundancy() + 1;
+        let rings = record.places().map(blocks);
+        let mut staging = Self::empty((geo.members(), copies), start, rings, found);
         for replay in recovered {
             staging.recover(record.layout().of(replay.stripe), replay);
         }
@@ -157,12 +159,16 @@ impl Staging {
     }
 
     /// One with rings of so many blocks, of the members and then of the staging devices, and with
-    /// memory for at least `found` blocks.
-    fn empty(geo: &Geometry, start: Pba, rings: impl Iterator<Item = u64>, found: usize) -> Self {
+    /// memory for at least `found` blocks. Entries are on `copies` of them.
+    fn empty(
+        (members, copies): (usize, usize),
+        start: Pba,
+        rings: impl Iterator<Item = u64>,
+        found: usize,
+    ) -> Self {
         let rings: Vec<_> = rings.map(Ring::new).collect();
         let len = rings[0].len();
         let all: u64 = rings.iter().map(|ring| ring.len()).sum();
-        let copies = geo.redundancy() + 1;
         let trim = Trim::new(&rings);
         let capacity = (all as usize / copies).max(found);
         Self {
@@ -170,7 +176,7 @@ impl Staging {
             len,
             copies,
             rings,
-            members: geo.members(),
+            members,
             thin_until: 0,
             entries: VecDeque::new(),
             next: 1,
@@ -341,7 +347,7 @@ mod tests {
         pub(super) fn new(devices: usize) -> Self {
             let geo = Geometry::new(Level::Raid5, 4, 8, 64).expect("it is possible");
             let rings = core::iter::repeat_n(RING, 4 + devices);
-            let staging = Staging::empty(&geo, Pba(100), rings, 0);
+            let staging = Staging::empty((4, 2), Pba(100), rings, 0);
             Self { layout: Layout::new(geo, Pba(1000)), staging }
         }
 

@@ -17,6 +17,8 @@ pub enum Task {
     Copy,
     /// Redundancy is compared with data.
     Scrub,
+    /// The array becomes one of another level, or with more members.
+    Reshape,
 }
 
 /// Work in the background.
@@ -72,6 +74,7 @@ impl PassReport {
             PassKind::Distribute(member) => (Task::Distribute, Some(member.0)),
             PassKind::Copy(member) => (Task::Copy, Some(member.0)),
             PassKind::Scrub { .. } => (Task::Scrub, None),
+            PassKind::Reshape => (Task::Reshape, None),
         };
         let done_bytes = pass.done * chunk_bytes;
         let total_bytes = pass.total * chunk_bytes;
@@ -111,6 +114,7 @@ impl Task {
             Self::Rebuild | Self::Distribute => "rebuild",
             Self::Copy => "copy",
             Self::Scrub => "scrub",
+            Self::Reshape => "reshape",
         }
     }
 }
