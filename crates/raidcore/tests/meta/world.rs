@@ -82,6 +82,7 @@ pub(crate) fn staged_record(
         slots: (0..members).map(slot).collect(),
         labels: vec![DeviceLabel::NONE; members],
         spares: Vec::new(),
+        reshape: None,
         spared: None,
         successor: None,
         filled: None,

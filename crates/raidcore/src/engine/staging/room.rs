@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn a_note_is_in_every_place_that_it_is_said_to_be_in() {
         let geo = Geometry::new(Level::Raid6, 6, 8, 64).expect("it is possible");
-        let mut staging = Staging::empty((4, 2), Pba(100), core::iter::repeat_n(RING, 6), 0);
+        let mut staging = Staging::empty((6, 3), Pba(100), core::iter::repeat_n(RING, 6), 0);
         let holders = staging.holders_for_note([geo.member_set(), Set::EMPTY, Set::EMPTY], true);
         let number = staging.begin(Kind::Tail, Stripe(0), holders, |_| ());
         // As many as may be lost, one more, and one in place of the member that leaves.
