@@ -1,8 +1,8 @@
-//! How fast the parity kernels are, in bytes of source data a second, for 8 data chunks.
+//! How fast the parity kernels are beside ISA-L, where it is installed, and beside memcpy.
 //!
-//! Criterion measures each set of kernels on its own. Before that, ratios are printed: to the
-//! scalar set, to copying the data chunks with memcpy, and to ISA-L where it is installed. They are
-//! medians over runs of both in turn, which is robust on a noisy machine.
+//! Everything is timed in short runs in turn over the same memory, which is robust on a noisy
+//! machine: a ratio is the median over pairs of runs, and bytes of source data a second are those
+//! of the best run. For scale, the sources are read without doing anything with them.
 
 #![allow(unsafe_code, reason = "a peer that is a C library")]
 
@@ -10,14 +10,17 @@ use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use libloading::Library;
 use raidcore::parity::Kernels;
 
-const CHUNKS: usize = 8;
 const PAGE_BYTES: usize = 4096;
-/// Bytes of a chunk: all in L1, at its edge, in L2, and in RAM.
-const SIZES: [usize; 4] = [2 << 10, 4 << 10, 64 << 10, 16 << 20];
+const COUNTS: [usize; 3] = [4, 8, 16];
+/// Bytes of a chunk: in L1, at its edge, in L2, beyond it, and in RAM.
+const SIZES: [usize; 6] = [2 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 16 << 20];
+/// Pairs of runs for a ratio.
+const PAIRS: usize = 41;
+/// Bytes of source data in a run, or one pass over the chunks if they have more.
+const RUN_BYTES: usize = 2 << 20;
 
 #[derive(Clone, Copy)]
 enum Operation {
@@ -48,124 +51,174 @@ impl Isal {
     }
 }
 
-/// A stripe's memory: `CHUNKS` data chunks, P and Q, aligned to a page as I/O wants it.
+/// A stripe's memory: `count` data chunks, P and Q, aligned to a page as I/O wants it.
 struct Memory {
     bytes: Vec<u8>,
+    count: usize,
     chunk_bytes: usize,
 }
 
 impl Memory {
-    fn new(chunk_bytes: usize) -> Self {
-        let mut bytes = vec![0; (CHUNKS + 2) * chunk_bytes + PAGE_BYTES];
+    fn new(count: usize, chunk_bytes: usize) -> Self {
+        let mut bytes = vec![0; (count + 2) * chunk_bytes + PAGE_BYTES];
         for (i, byte) in bytes.iter_mut().enumerate() {
             *byte = (i % 251) as u8;
         }
-        Self { bytes, chunk_bytes }
+        Self { bytes, count, chunk_bytes }
     }
 
-    fn run(&mut self, kernels: &Kernels, operation: Operation) {
+    /// The data chunks, and P with Q.
+    fn parts(&mut self) -> (impl Iterator<Item = &[u8]>, &mut [u8]) {
         let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
-        let (data, parity) = self.bytes[skip..].split_at_mut(CHUNKS * self.chunk_bytes);
-        let (p, q) = parity[..2 * self.chunk_bytes].split_at_mut(self.chunk_bytes);
-        let chunk = |i: usize| &data[i * self.chunk_bytes..][..self.chunk_bytes];
-        match operation {
-            Operation::Xor => {
-                let srcs: [_; CHUNKS] = std::array::from_fn(chunk);
-                kernels.xor(black_box(p), black_box(&srcs));
-            }
-            Operation::Pq => {
-                let srcs: [_; CHUNKS] = std::array::from_fn(|i| Some(chunk(i)));
-                kernels.pq(black_box(p), black_box(q), black_box(&srcs));
-            }
-        }
+        let (data, parity) = self.bytes[skip..].split_at_mut(self.count * self.chunk_bytes);
+        (data.chunks_exact(self.chunk_bytes), &mut parity[..2 * self.chunk_bytes])
+    }
+
+    /// How long `times` calls of a kernel take.
+    fn time(&mut self, kernels: &Kernels, operation: Operation, times: usize) -> Duration {
+        let chunk_bytes = self.chunk_bytes;
+        let (data, parity) = self.parts();
+        let (p, q) = parity.split_at_mut(chunk_bytes);
+        let srcs: Vec<_> = data.collect();
+        let of_q: Vec<_> = srcs.iter().copied().map(Some).collect();
+        timed(times, || match operation {
+            Operation::Xor => kernels.xor(black_box(p), black_box(&srcs)),
+            Operation::Pq => kernels.pq(black_box(p), black_box(q), black_box(&of_q)),
+        })
     }
 
     /// The same by ISA-L.
-    fn run_isal(&mut self, isal: &Isal, operation: Operation) {
+    fn time_isal(&mut self, isal: &Isal, operation: Operation, times: usize) -> Duration {
         let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
         let (function, chunks) = match operation {
-            Operation::Xor => (isal.xor, CHUNKS + 1),
-            Operation::Pq => (isal.pq, CHUNKS + 2),
+            Operation::Xor => (isal.xor, self.count + 1),
+            Operation::Pq => (isal.pq, self.count + 2),
         };
-        let mut memory = self.bytes[skip..].chunks_exact_mut(self.chunk_bytes);
-        let mut places: [*mut c_void; CHUNKS + 2] =
-            std::array::from_fn(|_| memory.next().expect("all chunks").as_mut_ptr().cast());
-        // SAFETY: the number of chunks and their length are right, and they are aligned to 32.
-        let failed = unsafe {
-            function(chunks as c_int, self.chunk_bytes as c_int, black_box(places.as_mut_ptr()))
-        };
-        assert_eq!(failed, 0);
+        let memory = self.bytes[skip..].chunks_exact_mut(self.chunk_bytes);
+        let mut places: Vec<*mut c_void> =
+            memory.take(chunks).map(|chunk| chunk.as_mut_ptr().cast()).collect();
+        let (chunks, len) = (chunks as c_int, self.chunk_bytes as c_int);
+        timed(times, || {
+            // SAFETY: the number of chunks and their length are right, and they are aligned to 32.
+            let failed = unsafe { function(chunks, len, black_box(places.as_mut_ptr())) };
+            assert_eq!(failed, 0);
+        })
     }
 
-    fn parity(&self) -> &[u8] {
-        let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
-        &self.bytes[skip + CHUNKS * self.chunk_bytes..][..2 * self.chunk_bytes]
+    /// The same for copying every data chunk to P's place.
+    fn time_copy(&mut self, times: usize) -> Duration {
+        let chunk_bytes = self.chunk_bytes;
+        let (data, parity) = self.parts();
+        let srcs: Vec<_> = data.collect();
+        timed(times, || {
+            for src in &srcs {
+                black_box(&mut parity[..chunk_bytes]).copy_from_slice(black_box(src));
+            }
+        })
     }
 
-    /// Copies every data chunk to P's place.
-    fn copy(&mut self) {
-        let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
-        let (data, parity) = self.bytes[skip..].split_at_mut(CHUNKS * self.chunk_bytes);
-        for chunk in data.chunks_exact(self.chunk_bytes) {
-            black_box(&mut parity[..self.chunk_bytes]).copy_from_slice(black_box(chunk));
+    /// The same for reading every data chunk.
+    #[cfg(target_arch = "x86_64")]
+    fn time_reading(&mut self, times: usize) -> Duration {
+        assert!(is_x86_feature_detected!("avx512f"));
+        let srcs: Vec<_> = self.parts().0.collect();
+        // SAFETY: the CPU has been asked.
+        timed(times, || srcs.iter().for_each(|src| unsafe { read(src) }))
+    }
+
+    /// How often work is done in a run, so that the clock's resolution does not matter.
+    fn times(&self) -> usize {
+        (RUN_BYTES / (self.count * self.chunk_bytes)).max(1)
+    }
+
+    /// How many times as fast as `theirs` `ours` is: the median of pairs of runs.
+    fn ratio(
+        &mut self,
+        ours: impl Fn(&mut Self, usize) -> Duration,
+        theirs: impl Fn(&mut Self, usize) -> Duration,
+    ) -> f64 {
+        let times = self.times();
+        let mut ratios: Vec<f64> = (0..PAIRS)
+            .map(|_| theirs(self, times).as_secs_f64() / ours(self, times).as_secs_f64())
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios[PAIRS / 2]
+    }
+
+    /// Gigabytes of source data a second, in the best of several runs.
+    fn speed(&mut self, work: impl Fn(&mut Self, usize) -> Duration) -> f64 {
+        let times = self.times();
+        let best = (0..PAIRS).map(|_| work(self, times)).min().unwrap_or_default();
+        (times * self.count * self.chunk_bytes) as f64 / best.as_secs_f64() / 1e9
+    }
+
+    /// Whether both compute the same.
+    fn agree(&mut self, kernels: &Kernels, isal: &Isal, operation: Operation) -> bool {
+        let written = match operation {
+            Operation::Xor => self.chunk_bytes,
+            Operation::Pq => 2 * self.chunk_bytes,
+        };
+        self.time_isal(isal, operation, 1);
+        let right = self.parts().1[..written].to_vec();
+        self.parts().1.fill(0);
+        self.time(kernels, operation, 1);
+        self.parts().1[..written] == right
+    }
+}
+
+fn timed(times: usize, mut work: impl FnMut()) -> Duration {
+    let start = Instant::now();
+    (0..times).for_each(|_| work());
+    start.elapsed()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn read(chunk: &[u8]) {
+    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_or_si512, _mm512_setzero_si512};
+    let mut sums = [_mm512_setzero_si512(); 4];
+    for lines in chunk.as_chunks::<256>().0 {
+        for (sum, line) in sums.iter_mut().zip(lines.as_chunks::<64>().0) {
+            // SAFETY: 64 bytes are there, and need no alignment.
+            *sum = _mm512_or_si512(*sum, unsafe { _mm512_loadu_si512(line.as_ptr().cast()) });
         }
     }
-
-    /// How long `work` takes, repeated until the clock's resolution does not matter.
-    fn time(&mut self, work: impl Fn(&mut Self)) -> Duration {
-        let times = ((32 << 20) / (CHUNKS * self.chunk_bytes)).max(1);
-        let start = Instant::now();
-        (0..times).for_each(|_| work(self));
-        start.elapsed()
-    }
+    black_box(sums);
 }
 
-/// How many times as fast as `theirs` `ours` is: the median of pairs of runs.
-fn ratio(memory: &mut Memory, ours: impl Fn(&mut Memory), theirs: impl Fn(&mut Memory)) -> f64 {
-    const PAIRS: usize = 21;
-    let mut ratios: Vec<f64> = (0..PAIRS)
-        .map(|_| memory.time(&theirs).as_secs_f64() / memory.time(&ours).as_secs_f64())
-        .collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios[PAIRS / 2]
-}
-
-fn bench(c: &mut Criterion) {
+fn main() {
     let isal = Isal::find();
     if isal.is_none() {
         println!("ISA-L is not here: install libisal2 (Debian) to compare with it");
     }
     for (name, operation) in [("xor", Operation::Xor), ("pq", Operation::Pq)] {
-        for size in SIZES {
-            let mut memory = Memory::new(size);
-            let scalar = Kernels::available().next().expect("every CPU runs the scalar set");
-            for kernels in Kernels::available() {
-                let ours = |memory: &mut Memory| memory.run(kernels, operation);
-                let to_scalar = ratio(&mut memory, ours, |memory| memory.run(scalar, operation));
-                let to_copy = ratio(&mut memory, ours, Memory::copy);
-                let (size, set) = (size >> 10, kernels.name);
-                println!(
-                    "{name} {size} KiB: {set} is {to_scalar:.2} x scalar, {to_copy:.2} x memcpy"
-                );
-                let Some(isal) = &isal else { continue };
-                let theirs = |memory: &mut Memory| memory.run_isal(isal, operation);
-                let to_isal = ratio(&mut memory, ours, theirs);
-                println!("{name} {size} KiB: {set} is {to_isal:.2} x ISA-L");
-                memory.run(kernels, operation);
-                let right = memory.parity().to_vec();
-                memory.run_isal(isal, operation);
-                assert!(memory.parity() == right, "both compute the same");
+        for count in COUNTS {
+            for size in SIZES {
+                let mut memory = Memory::new(count, size);
+                println!("{name} of {count} chunks of {} KiB", size >> 10);
+                for kernels in Kernels::available() {
+                    let ours = |memory: &mut Memory, times| memory.time(kernels, operation, times);
+                    let speed = memory.speed(ours);
+                    let to_copy = memory.ratio(ours, Memory::time_copy);
+                    print!("{:>13} {speed:6.1} GB/s {to_copy:5.2} x memcpy", kernels.name);
+                    if let Some(isal) = &isal {
+                        assert!(memory.agree(kernels, isal, operation), "both compute the same");
+                        let theirs =
+                            |memory: &mut Memory, times| memory.time_isal(isal, operation, times);
+                        print!(" {:5.2} x ISA-L", memory.ratio(ours, theirs));
+                    }
+                    println!();
+                }
+                if let Some(isal) = &isal {
+                    let theirs =
+                        |memory: &mut Memory, times| memory.time_isal(isal, operation, times);
+                    println!("{:>13} {:6.1} GB/s", "ISA-L", memory.speed(theirs));
+                }
+                #[cfg(target_arch = "x86_64")]
+                if is_x86_feature_detected!("avx512f") {
+                    println!("{:>13} {:6.1} GB/s", "reading", memory.speed(Memory::time_reading));
+                }
             }
-            let mut group = c.benchmark_group(name);
-            group.throughput(Throughput::BytesDecimal((CHUNKS * size) as u64));
-            for kernels in Kernels::available() {
-                let id = BenchmarkId::new(kernels.name, format_args!("{} KiB", size >> 10));
-                group.bench_function(id, |b| b.iter(|| memory.run(kernels, operation)));
-            }
-            group.finish();
         }
     }
 }
-
-criterion_group!(benches, bench);
-criterion_main!(benches);

@@ -115,6 +115,26 @@ fn equal_sees_every_bit() {
 }
 
 #[test]
+fn every_number_of_sources() {
+    const LEN: usize = 512 + 256 + 128 + 64 + GRAIN;
+    let data = chunks(&mut Prng::new(3), 20, LEN);
+    let srcs: Vec<&[u8]> = data.iter().map(|chunk| &chunk[..]).collect();
+    let some: Vec<_> = srcs.iter().copied().map(Some).collect();
+    for count in 0..=srcs.len() {
+        let [p, q] = parity(LEN, srcs[..count].iter().copied().enumerate());
+        for set in Kernels::available() {
+            let (mut got_p, mut got_q) = (vec![1; LEN], vec![1; LEN]);
+            set.xor(&mut got_p, &srcs[..count]);
+            set.q(&mut got_q, &some[..count]);
+            assert!(got_p == p && got_q == q, "{}: {count}, each alone", set.name);
+            let (mut got_p, mut got_q) = (vec![1; LEN], vec![1; LEN]);
+            set.pq(&mut got_p, &mut got_q, &some[..count]);
+            assert!(got_p == p && got_q == q, "{}: {count}", set.name);
+        }
+    }
+}
+
+#[test]
 fn no_sources_are_zeros() {
     for set in Kernels::available() {
         let (mut p, mut q) = (vec![1; 64], vec![1; 64]);

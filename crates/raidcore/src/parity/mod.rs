@@ -19,7 +19,7 @@ mod x86;
 
 pub use locate::{Culprit, culprit, majority};
 
-use ops::{Add, Delta, Equal, Pq, Scale, Solve, Xor, sweep};
+use ops::{Add, Delta, Equal, Pq, Scale, Solve, Xor, sweep, sweep_many};
 
 /// Lengths are multiples of this many bytes. Kernels are fastest for multiples of 64.
 pub const GRAIN: usize = 8;
@@ -43,14 +43,19 @@ pub struct Kernels {
     equal: unsafe fn(&mut Equal),
 }
 
-/// One of [`SETS`]: a function per operation, compiled with the features that the set needs.
+/// One of [`SETS`]: a function per operation, compiled with the features that the set needs. The
+/// three numbers are the vectors in a step, as [`sweep_many`] has them; other operations go by the
+/// last.
 macro_rules! kernels {
-    ($name:literal, $runs_here:expr, $isa:expr, $unroll:literal $(, $features:literal)?) => {{
+    (
+        $name:literal, $runs_here:expr, $isa:expr, [$few:literal, $some:literal, $many:literal]
+        $(, $features:literal)?
+    ) => {{
         macro_rules! kernel {
-            ($op:ty, $len:ident) => {{
+            ($op:ty, $sweep:expr) => {{
                 $(#[target_feature(enable = $features)])?
                 fn kernel(op: &mut $op) {
-                    sweep::<_, $unroll>($isa, op.$len.len(), op);
+                    $sweep($isa, op);
                 }
                 kernel
             }};
@@ -58,14 +63,14 @@ macro_rules! kernels {
         Kernels {
             name: $name,
             runs_here: $runs_here,
-            xor: kernel!(Xor, p),
-            pq: kernel!(Pq<true>, q),
-            q: kernel!(Pq<false>, q),
-            add: kernel!(Add, dst),
-            delta: kernel!(Delta, old),
-            scale: kernel!(Scale, buf),
-            solve: kernel!(Solve, a),
-            equal: kernel!(Equal, a),
+            xor: kernel!(Xor, sweep_many::<_, $few, $some, $many>),
+            pq: kernel!(Pq<true>, sweep_many::<_, $few, $some, $many>),
+            q: kernel!(Pq<false>, sweep_many::<_, $few, $some, $many>),
+            add: kernel!(Add, sweep::<_, $many>),
+            delta: kernel!(Delta, sweep::<_, $many>),
+            scale: kernel!(Scale, sweep::<_, $many>),
+            solve: kernel!(Solve, sweep::<_, $many>),
+            equal: kernel!(Equal, sweep::<_, $many>),
         }
     }};
 }
@@ -80,13 +85,19 @@ mod detect {
 
 /// From the slowest to the fastest.
 static SETS: &[Kernels] = &[
-    kernels!("scalar", || true, isa::Word, 8),
+    kernels!("scalar", || true, isa::Word, [8, 8, 8]),
     #[cfg(target_arch = "x86_64")]
-    kernels!("avx2", detect::avx2, x86::Avx2::here(), 4, "avx2"),
+    kernels!("avx2", detect::avx2, x86::Avx2::here(), [2, 4, 4], "avx2"),
     #[cfg(target_arch = "x86_64")]
-    kernels!("avx512", detect::avx512, x86::Avx512::<false>::here(), 8, "avx512f,avx512bw"),
+    kernels!("avx512", detect::avx512, x86::Avx512::<false>::here(), [2, 4, 8], "avx512f,avx512bw"),
     #[cfg(target_arch = "x86_64")]
-    kernels!("avx512-gfni", detect::gfni, x86::Avx512::<true>::here(), 8, "avx512f,avx512bw,gfni"),
+    kernels!(
+        "avx512-gfni",
+        detect::gfni,
+        x86::Avx512::<true>::here(),
+        [2, 4, 8],
+        "avx512f,avx512bw,gfni"
+    ),
 ];
 
 // SAFETY (of every call through a pointer below): `self` is one of `SETS` that `available` has
@@ -107,36 +118,24 @@ impl Kernels {
     /// `p` = the sum of `srcs`; zeros if there are none.
     pub fn xor(&self, p: &mut [u8], srcs: &[&[u8]]) {
         check(p, srcs.iter().copied());
-        match srcs {
-            [] => p.fill(0),
-            // SAFETY: see above.
-            [rest @ .., last] => unsafe { (self.xor)(&mut Xor { p, last, rest }) },
-        }
+        // SAFETY: see above.
+        unsafe { (self.xor)(&mut Xor { p, srcs }) }
     }
 
     /// `p` = the sum of `srcs` and `q` = Σ 2ⁱ·srcsᵢ, where `None` stands for zeros.
     pub fn pq(&self, p: &mut [u8], q: &mut [u8], srcs: &[Option<&[u8]>]) {
         check(p, srcs.iter().flatten().copied().chain([&*q]));
         assert!(srcs.len() <= WEIGHTS, "more data chunks than there are weights");
-        match trimmed(srcs) {
-            // SAFETY: see above.
-            [rest @ .., Some(last)] => unsafe { (self.pq)(&mut Pq { p, q, last, rest }) },
-            _ => {
-                p.fill(0);
-                q.fill(0);
-            }
-        }
+        // SAFETY: see above.
+        unsafe { (self.pq)(&mut Pq { p, q, srcs: trimmed(srcs) }) }
     }
 
     /// `q` as of [`Kernels::pq`], alone.
     pub fn q(&self, q: &mut [u8], srcs: &[Option<&[u8]>]) {
         check(q, srcs.iter().flatten().copied());
         assert!(srcs.len() <= WEIGHTS, "more data chunks than there are weights");
-        match trimmed(srcs) {
-            // SAFETY: see above.
-            [rest @ .., Some(last)] => unsafe { (self.q)(&mut Pq { p: &mut [], q, last, rest }) },
-            _ => q.fill(0),
-        }
+        // SAFETY: see above.
+        unsafe { (self.q)(&mut Pq { p: &mut [], q, srcs: trimmed(srcs) }) }
     }
 
     /// `dst` += `src`.

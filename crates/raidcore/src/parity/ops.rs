@@ -4,44 +4,107 @@
 //! in wide steps first, then in narrower ones down to eight bytes. A step goes through all sources
 //! with the results in registers, so results are written once and never read back.
 
+use core::sync::atomic::{Ordering, compiler_fence};
+
 use super::isa::{Isa, Word};
 
 /// Work that can be done at every offset separately.
 pub(super) trait Op {
+    /// The bytes of each slice: a multiple of eight.
+    fn len(&self) -> usize;
+
     /// Does it for `U` vectors from byte `at` on.
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize);
 }
 
-/// Does `op` for `len` bytes, a multiple of eight: `U` vectors in a step while there are as many.
+/// Does `op` for its whole length: `U` vectors in a step while there are as many.
 #[inline(always)]
-pub(super) fn sweep<I: Isa, const U: usize>(isa: I, len: usize, op: &mut impl Op) {
-    let mut at = 0;
-    while len - at >= U * I::WIDTH {
+pub(super) fn sweep<I: Isa, const U: usize>(isa: I, op: &mut impl Op) {
+    let at = steps::<I, U>(isa, op, 0);
+    let at = steps::<I, 1>(isa, op, at);
+    steps::<Word, 1>(Word, op, at);
+}
+
+/// Does `op` from `at` on while there are `U` vectors, and returns where it stops.
+#[inline(always)]
+fn steps<I: Isa, const U: usize>(isa: I, op: &mut impl Op, mut at: usize) -> usize {
+    // So the compiler knows that the step's range lies in each slice of that length.
+    while let Some(end) = at.checked_add(U * I::WIDTH)
+        && end <= op.len()
+    {
         op.at::<I, U>(isa, at);
-        at += U * I::WIDTH;
+        at = end;
     }
-    while len - at >= I::WIDTH {
-        op.at::<I, 1>(isa, at);
-        at += I::WIDTH;
-    }
-    while len - at >= Word::WIDTH {
-        op.at::<Word, 1>(Word, at);
-        at += Word::WIDTH;
+    at
+}
+
+/// An operation over any number of sources.
+pub(super) trait Many: Op {
+    /// How many they are.
+    fn count(&self) -> usize;
+
+    /// Does it by code for exactly `K` sources, if it can: without a loop over them and without
+    /// checks of their lengths.
+    fn exactly<I: Isa, const U: usize, const K: usize>(&mut self, isa: I) -> bool;
+}
+
+/// Does `op` as [`sweep`] does, with code of its own for each number of sources up to eight: `FEW`
+/// vectors in a step for up to four, `SOME` for up to eight, and `MANY` for more.
+///
+/// Sources often lie at multiples of a page, where their lines share a few ways of the cache. The
+/// more sources there are, the more has to be read of each at once before what was prefetched is
+/// gone.
+#[inline(always)]
+pub(super) fn sweep_many<I: Isa, const FEW: usize, const SOME: usize, const MANY: usize>(
+    isa: I,
+    op: &mut impl Many,
+) {
+    let done = match op.count() {
+        1 => op.exactly::<I, FEW, 1>(isa),
+        2 => op.exactly::<I, FEW, 2>(isa),
+        3 => op.exactly::<I, FEW, 3>(isa),
+        4 => op.exactly::<I, FEW, 4>(isa),
+        5 => op.exactly::<I, SOME, 5>(isa),
+        6 => op.exactly::<I, SOME, 6>(isa),
+        7 => op.exactly::<I, SOME, 7>(isa),
+        8 => op.exactly::<I, SOME, 8>(isa),
+        _ => false,
+    };
+    if !done {
+        sweep::<I, MANY>(isa, op);
     }
 }
 
 #[inline(always)]
 fn load<I: Isa, const U: usize>(isa: I, from: &[u8], at: usize) -> [I::V; U] {
     let mut vs = [isa.zero(); U];
-    for (v, from) in vs.iter_mut().zip(from[at..][..U * I::WIDTH].chunks_exact(I::WIDTH)) {
+    for (v, from) in vs.iter_mut().zip(from[at..at + U * I::WIDTH].chunks_exact(I::WIDTH)) {
         *v = isa.load(from);
     }
     vs
 }
 
+/// [`load`] of one of many sources.
+#[inline(always)]
+fn load_next<I: Isa, const U: usize>(isa: I, from: &[u8], at: usize) -> [I::V; U] {
+    let vs = load(isa, from, at);
+    // The compiler would mix the reads of several sources and turn their order round, and a CPU
+    // prefetches little of what it does not see read upward.
+    compiler_fence(Ordering::SeqCst);
+    vs
+}
+
+#[inline(always)]
+fn load_next_or_zero<I: Isa, const U: usize>(isa: I, from: Option<&[u8]>, at: usize) -> [I::V; U] {
+    match from {
+        Some(from) => load_next(isa, from, at),
+        None => [isa.zero(); U],
+    }
+}
+
 #[inline(always)]
 fn store<I: Isa, const U: usize>(isa: I, to: &mut [u8], at: usize, vs: [I::V; U]) {
-    for (to, v) in to[at..][..U * I::WIDTH].chunks_exact_mut(I::WIDTH).zip(vs) {
+    for (to, v) in to[at..at + U * I::WIDTH].chunks_exact_mut(I::WIDTH).zip(vs) {
         isa.store(to, v);
     }
 }
@@ -71,55 +134,82 @@ fn mul<I: Isa, const U: usize>(isa: I, mut vs: [I::V; U], by: u8) -> [I::V; U] {
     vs
 }
 
-/// `p` = the sum of `last` and `rest`. It goes from the last source to the first. If the sources
-/// follow one another in memory, going up would make the CPU prefetch beyond the last one in each
-/// step, which is slow.
+/// `p` = the sum of `srcs`. It goes from the last source to the first. If the sources follow
+/// one another in memory, going up would make the CPU prefetch beyond the last one in each step,
+/// which is slow.
 pub(super) struct Xor<'a> {
     pub(super) p: &'a mut [u8],
-    pub(super) last: &'a [u8],
-    pub(super) rest: &'a [&'a [u8]],
+    pub(super) srcs: &'a [&'a [u8]],
 }
 
 impl Op for Xor<'_> {
     #[inline(always)]
+    fn len(&self) -> usize {
+        self.p.len()
+    }
+
+    #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
-        let mut p = load::<I, U>(isa, self.last, at);
-        let (odd, pairs) = self.rest.as_rchunks::<2>();
+        let mut p = [isa.zero(); U];
+        let (odd, pairs) = self.srcs.as_rchunks::<2>();
         for [b, a] in pairs.iter().rev() {
-            let (a, b) = (load::<I, U>(isa, a, at), load::<I, U>(isa, b, at));
+            let (a, b) = (load_next::<I, U>(isa, a, at), load_next::<I, U>(isa, b, at));
             for i in 0..U {
                 p[i] = isa.xor3(p[i], a[i], b[i]);
             }
         }
         if let [a] = odd {
-            p = xor(isa, p, load(isa, a, at));
+            p = xor(isa, p, load_next(isa, a, at));
         }
         store(isa, self.p, at, p);
     }
 }
 
-/// `q` = Σ 2ⁱ·Dᵢ by Horner's rule, where `last` is the source of the highest index and `rest` those
-/// below it; with `P` also `p` = Σ Dᵢ.
+impl Many for Xor<'_> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.srcs.len()
+    }
+
+    #[inline(always)]
+    fn exactly<I: Isa, const U: usize, const K: usize>(&mut self, isa: I) -> bool {
+        let mut srcs = [&[][..]; K];
+        for (to, src) in srcs.iter_mut().zip(self.srcs) {
+            *to = &src[..self.p.len()];
+        }
+        sweep::<I, U>(isa, &mut Xor { p: self.p, srcs: &srcs });
+        true
+    }
+}
+
+/// `q` = Σ 2ⁱ·Dᵢ by Horner's rule over `srcs`; with `P` also `p` = Σ Dᵢ.
 pub(super) struct Pq<'a, const P: bool> {
     pub(super) p: &'a mut [u8],
     pub(super) q: &'a mut [u8],
-    pub(super) last: &'a [u8],
-    pub(super) rest: &'a [Option<&'a [u8]>],
+    pub(super) srcs: &'a [Option<&'a [u8]>],
 }
 
 impl<const P: bool> Op for Pq<'_, P> {
     #[inline(always)]
+    fn len(&self) -> usize {
+        self.q.len()
+    }
+
+    #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
-        let mut p = load::<I, U>(isa, self.last, at);
+        let (mut p, rest) = match self.srcs {
+            [rest @ .., last] => (load_next_or_zero::<I, U>(isa, *last, at), rest),
+            none => ([isa.zero(); U], none),
+        };
         let mut q = offset(isa, p);
-        let (odd, pairs) = self.rest.as_rchunks::<2>();
+        let (odd, pairs) = rest.as_rchunks::<2>();
         for [b, a] in pairs.iter().rev() {
             if let (Some(a), Some(b)) = (a, b) {
-                let (a, b) = (load::<I, U>(isa, a, at), load::<I, U>(isa, b, at));
+                let (a, b) = (load_next::<I, U>(isa, a, at), load_next::<I, U>(isa, b, at));
                 for i in 0..U {
                     q[i] = isa.horner2(q[i], a[i], b[i]);
                     if P {
-                        p[i] = isa.xor(isa.xor(p[i], a[i]), b[i]);
+                        p[i] = isa.xor3(p[i], a[i], b[i]);
                     }
                 }
             } else {
@@ -137,6 +227,25 @@ impl<const P: bool> Op for Pq<'_, P> {
     }
 }
 
+impl<const P: bool> Many for Pq<'_, P> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.srcs.len()
+    }
+
+    #[inline(always)]
+    fn exactly<I: Isa, const U: usize, const K: usize>(&mut self, isa: I) -> bool {
+        let mut srcs = [None; K];
+        for (to, src) in srcs.iter_mut().zip(self.srcs) {
+            let Some(src) = src else { return false };
+            *to = Some(&src[..self.q.len()]);
+        }
+        let p = if P { &mut self.p[..self.q.len()] } else { &mut [][..] };
+        sweep::<I, U>(isa, &mut Pq::<P> { p, q: self.q, srcs: &srcs });
+        true
+    }
+}
+
 /// One source of [`Pq`].
 #[inline(always)]
 fn step<I: Isa, const U: usize, const P: bool>(
@@ -146,10 +255,7 @@ fn step<I: Isa, const U: usize, const P: bool>(
     src: Option<&[u8]>,
     at: usize,
 ) {
-    let src = match src {
-        Some(src) => load(isa, src, at),
-        None => [isa.zero(); U],
-    };
+    let src = load_next_or_zero(isa, src, at);
     for i in 0..U {
         q[i] = isa.horner(q[i], src[i]);
     }
@@ -165,6 +271,11 @@ pub(super) struct Add<'a> {
 }
 
 impl Op for Add<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.dst.len()
+    }
+
     #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
         let src = load::<I, U>(isa, self.src, at);
@@ -183,6 +294,11 @@ pub(super) struct Delta<'a> {
 }
 
 impl Op for Delta<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.old.len()
+    }
+
     #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
         let mut change = load::<I, U>(isa, self.old, at);
@@ -208,6 +324,11 @@ pub(super) struct Scale<'a> {
 
 impl Op for Scale<'_> {
     #[inline(always)]
+    fn len(&self) -> usize {
+        self.buf.len()
+    }
+
+    #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
         let product = mul::<I, U>(isa, load(isa, self.buf, at), self.by);
         store(isa, self.buf, at, product);
@@ -223,6 +344,11 @@ pub(super) struct Solve<'a> {
 }
 
 impl Op for Solve<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.a.len()
+    }
+
     #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
         let a = load::<I, U>(isa, self.a, at);
@@ -241,6 +367,11 @@ pub(super) struct Equal<'a> {
 }
 
 impl Op for Equal<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.a.len()
+    }
+
     #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
         if !self.same {
