@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Lab { action } => lab::lab(&action, output),
         Command::Plan { action } => lab::plan(&action, output),
         Command::Demo(args) => demo::run(&args, output),
+        Command::Generate { dir } => commands::generate(typed::grammar(), &dir, output),
     };
     match done {
         Ok(code) => code,
