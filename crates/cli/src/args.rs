@@ -81,6 +81,9 @@ pub(crate) enum Command {
         #[arg(long, short)]
         force: bool,
     },
+    /// List the arrays that run on this machine, and with --all those that could be started
+    #[command(after_help = "Exit status: 0, or 1 if an array that runs does not answer.")]
+    List(ListArgs),
     /// Tell how arrays are: what is wrong, since when, what to do
     #[command(after_help = "Exit status, of several arrays the greatest:
   0  all is well
@@ -150,6 +153,19 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// List those, too, that do not run and whose members are there
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Where their members are looked for: directories, files or block devices; /dev if none is given
+    #[arg(value_name = "PLACE", requires = "all")]
+    pub(crate) places: Vec<PathBuf>,
+    /// How long an array may take to answer
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Args, Debug)]

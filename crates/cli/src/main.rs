@@ -7,6 +7,7 @@ mod lab;
 mod output;
 mod progress;
 mod size;
+mod table;
 mod typed;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Start(args) => commands::start(args, run_dir, output),
         Command::Stop { name, force } => commands::stop(&name, force, run_dir, output),
         Command::Restart { name, force } => commands::restart(&name, force, run_dir, output),
+        Command::List(args) => commands::list(&args, run_dir, output),
         Command::Status { name: Some(name), why: true } => commands::why(&name, run_dir, output),
         Command::Status { name, .. } => commands::status(name.as_deref(), run_dir, output),
         Command::Disk { action } => commands::disk(action, run_dir, output),

@@ -1,10 +1,12 @@
 //! The commands, apart from the demonstration.
 
+mod ask;
 mod cache;
 mod create;
 mod diagnosis;
 mod examine;
 mod generate;
+mod list;
 mod manage;
 mod restart;
 mod scrub_all;
@@ -18,6 +20,7 @@ pub(crate) use create::create;
 pub(crate) use diagnosis::why;
 pub(crate) use examine::{examine, examine_for_udev};
 pub(crate) use generate::generate;
+pub(crate) use list::list;
 pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use restart::restart;
 pub(crate) use simulate::simulate;

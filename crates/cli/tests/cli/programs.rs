@@ -43,6 +43,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("examine", "m0 nothere", true),
     ("start", "--background m0 m1 m2", true),
     ("restart", "tank", true),
+    ("list", "", true),
     ("status", "tank", true),
     ("status", "", true),
     ("status", "tank --why", true),
