@@ -84,6 +84,8 @@ pub(crate) enum Command {
     /// List the arrays that run on this machine, and with --all those that could be started
     #[command(after_help = "Exit status: 0, or 1 if an array that runs does not answer.")]
     List(ListArgs),
+    /// Tell what arrays and their members are asked for, and how long it takes
+    Iostat(IostatArgs),
     /// Tell how arrays are: what is wrong, since when, what to do
     #[command(after_help = "Exit status, of several arrays the greatest:
   0  all is well
@@ -163,6 +165,34 @@ pub(crate) struct ListArgs {
     /// Where their members are looked for: directories, files or block devices; /dev if none is given
     #[arg(value_name = "PLACE", requires = "all")]
     pub(crate) places: Vec<PathBuf>,
+    /// How long an array may take to answer
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel iostat                since the start of each array
+  evenkeel iostat 5              every 5 seconds, what happened in them
+  evenkeel iostat 1 10 -w        ten times, with how many took how long
+
+Requests count from when the array's thread takes them up, I/Os of members with those of metadata and
+journal. p50 and p99 are estimates: within a bucket of the histogram, as if spread evenly.
+
+Exit status: 0, or 1 if an array did not answer the last time.")]
+pub(crate) struct IostatArgs {
+    /// Tell it so often: a time, such as 500ms, or seconds; once, of the time since the start, if not given
+    #[arg(value_name = "INTERVAL", value_parser = interval)]
+    pub(crate) interval: Option<Duration>,
+    /// Tell it so many times; until it is interrupted if not given
+    #[arg(value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Only of this array; it can be given several times
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) array: Vec<String>,
+    /// Tell also how many took how long: requests by kind and size, and members' I/Os
+    #[arg(long, short = 'w')]
+    pub(crate) histogram: bool,
     /// How long an array may take to answer
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
     pub(crate) timeout: Duration,
@@ -250,6 +280,15 @@ fn seconds(time: &str) -> Result<Duration, String> {
         Ok(seconds) => Ok(Duration::from_secs(seconds)),
         Err(_) => humantime::parse_duration(time).map_err(|error| error.to_string()),
     }
+}
+
+/// How long to wait between two readings.
+fn interval(time: &str) -> Result<Duration, String> {
+    let time = seconds(time)?;
+    if time < Duration::from_millis(1) {
+        return Err("it is at least 1ms".to_owned());
+    }
+    Ok(time)
 }
 
 /// How long a member may take.

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Start(args) => commands::start(args, run_dir, output),
         Command::Stop { name, force } => commands::stop(&name, force, run_dir, output),
         Command::Restart { name, force } => commands::restart(&name, force, run_dir, output),
+        Command::Iostat(args) => commands::iostat(&args, run_dir, output),
         Command::List(args) => commands::list(&args, run_dir, output),
         Command::Status { name: Some(name), why: true } => commands::why(&name, run_dir, output),
         Command::Status { name, .. } => commands::status(name.as_deref(), run_dir, output),

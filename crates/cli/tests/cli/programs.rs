@@ -44,6 +44,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("start", "--background m0 m1 m2", true),
     ("restart", "tank", true),
     ("list", "", true),
+    ("iostat", "", true),
     ("status", "tank", true),
     ("status", "", true),
     ("status", "tank --why", true),
