@@ -4,6 +4,7 @@ mod create;
 #[cfg(test)]
 mod documented;
 mod lab;
+mod manage;
 mod plan;
 mod reshape;
 mod simulate;
@@ -26,6 +27,7 @@ pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
 };
+pub(crate) use manage::{CacheAction, DiskAction, PolicyAction, RebuildAction, ScrubAction};
 pub(crate) use plan::{LifeArgs, PlanAction, SwanArgs};
 pub(crate) use reshape::ReshapeArgs;
 use reshape::target;
@@ -88,6 +90,11 @@ pub(crate) enum Command {
     /// Make an array one of another level or with more members, or parity lie otherwise, while it is
     /// used. Spares become the new members
     Reshape(ReshapeArgs),
+    /// List the arrays that run on this machine, and with --all those that could be started
+    #[command(after_help = "Exit status: 0, or 1 if an array that runs does not answer.")]
+    List(ListArgs),
+    /// Tell what arrays and their members are asked for, and how long it takes
+    Iostat(IostatArgs),
     /// Tell how arrays are: what is wrong, since when, what to do
     #[command(after_help = "Exit status, of several arrays the greatest:
   0  all is well
@@ -150,6 +157,54 @@ pub(crate) enum Command {
     },
     /// Build an array on modelled SSDs, break it, mend it, and check every byte
     Demo(DemoArgs),
+    /// Write manual pages, and completions for shells, for packages to install
+    #[command(hide = true)]
+    Generate {
+        /// A directory, which is made if there is none
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// List those, too, that do not run and whose members are there
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Where their members are looked for: directories, files or block devices; /dev if none is given
+    #[arg(value_name = "PLACE", requires = "all")]
+    pub(crate) places: Vec<PathBuf>,
+    /// How long an array may take to answer
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel iostat                since the start of each array
+  evenkeel iostat 5              every 5 seconds, what happened in them
+  evenkeel iostat 1 10 -w        ten times, with how many took how long
+
+Requests count from when the array's thread takes them up, I/Os of members with those of metadata and
+journal. p50 and p99 are estimates: within a bucket of the histogram, as if spread evenly.
+
+Exit status: 0, or 1 if an array did not answer the last time.")]
+pub(crate) struct IostatArgs {
+    /// Tell it so often: a time, such as 500ms, or seconds; once, of the time since the start, if not given
+    #[arg(value_name = "INTERVAL", value_parser = interval)]
+    pub(crate) interval: Option<Duration>,
+    /// Tell it so many times; until it is interrupted if not given
+    #[arg(value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Only of this array; it can be given several times
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) array: Vec<String>,
+    /// Tell also how many took how long: requests by kind and size, and members' I/Os
+    #[arg(long, short = 'w')]
+    pub(crate) histogram: bool,
+    /// How long an array may take to answer
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Args, Debug)]
@@ -231,131 +286,21 @@ pub(crate) struct StartArgs {
     pub(crate) check: bool,
 }
 
-#[derive(Subcommand, Debug)]
-pub(crate) enum DiskAction {
-    /// Add a spare; if a member is missing, it is rebuilt onto it
-    Add {
-        /// The array's name
-        name: String,
-        /// The new device
-        path: PathBuf,
-        /// To which group of a log volume; to the one most in need of it if not given
-        #[arg(long, value_name = "GROUP")]
-        group: Option<u8>,
-        /// Overwrite what it carries
-        #[arg(long, short)]
-        force: bool,
-    },
-    /// Take a member out of service
-    Fail {
-        /// The array's name
-        name: String,
-        /// The member's number or path
-        disk: String,
-    },
-    /// Let go of a spare. If a member is being copied to it, the member stays
-    Remove {
-        /// The array's name
-        name: String,
-        /// The spare's path; or its identity, to forget it if it is not there
-        disk: String,
-    },
-    /// Put a new device in a member's place. One that serves is copied to it, and serves until then;
-    /// else the device is rebuilt
-    Replace {
-        /// The array's name
-        name: String,
-        /// The member's number or path
-        disk: String,
-        /// The new device
-        with: PathBuf,
-        /// Overwrite what it carries
-        #[arg(long, short)]
-        force: bool,
-        /// Wait until that is done
-        #[arg(long, short)]
-        wait: bool,
-    },
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct WatchArgs {
-    /// The array's name
-    pub(crate) name: String,
-    /// Wait until it is done. Ctrl-C leaves it running
-    #[arg(long, short)]
-    pub(crate) wait: bool,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum RebuildAction {
-    /// Start rebuilding a missing member onto a new device
-    Start {
-        /// The array's name
-        name: String,
-        /// The new device
-        path: PathBuf,
-        /// Overwrite what it carries
-        #[arg(long, short)]
-        force: bool,
-        /// Wait until it is done
-        #[arg(long, short)]
-        wait: bool,
-    },
-    /// Show how far it is
-    Status(WatchArgs),
-    /// List the orders in which redundancy is brought back, or choose one until the array is stopped
-    Order {
-        /// The array's name
-        name: Option<String>,
-        /// The order
-        order: Option<String>,
-    },
-    /// Hold it
-    Pause {
-        /// The array's name
-        name: String,
-    },
-    /// Let it go on
-    Resume {
-        /// The array's name
-        name: String,
-    },
-    /// Set how fast it goes, in bytes of each member per second, or when it is to end
-    Limit {
-        /// The array's name
-        name: String,
-        /// Kept up even while users are busy
-        #[arg(long, value_name = "SIZE", required_unless_present_any = ["max", "within", "slowdown"])]
-        min: Option<Size>,
-        /// Never exceeded; 0 is unlimited
-        #[arg(long, value_name = "SIZE")]
-        max: Option<Size>,
-        /// End within this time, such as 6h, above the minimum if need be; 0 is no matter when
-        #[arg(long, value_name = "TIME", value_parser = seconds)]
-        within: Option<Duration>,
-        /// Faster than the minimum beside users as long as their requests take no more than so many times
-        /// what they take in calm; 0 is never
-        #[arg(long, value_name = "TIMES", value_parser = times)]
-        slowdown: Option<u32>,
-    },
-}
-
-/// How many times as long, in percent.
-fn times(text: &str) -> Result<u32, String> {
-    let times: f64 = text.parse().map_err(|_| "it is a number, such as 1.5".to_owned())?;
-    let fits = times == 0.0 || (times > 1.0 && times <= 1000.0);
-    fits.then_some((100.0 * times).round() as u32)
-        .filter(|&percent| percent == 0 || percent > 100)
-        .ok_or_else(|| "it is 0, or more than 1 and at most 1000".to_owned())
-}
-
 /// A time, or a number of seconds.
 fn seconds(time: &str) -> Result<Duration, String> {
     match time.parse() {
         Ok(seconds) => Ok(Duration::from_secs(seconds)),
         Err(_) => humantime::parse_duration(time).map_err(|error| error.to_string()),
     }
+}
+
+/// How long to wait between two readings.
+fn interval(time: &str) -> Result<Duration, String> {
+    let time = seconds(time)?;
+    if time < Duration::from_millis(1) {
+        return Err("it is at least 1ms".to_owned());
+    }
+    Ok(time)
 }
 
 /// How long a member may take.
@@ -386,68 +331,6 @@ fn policy(name: &str) -> Result<Scheme, String> {
 fn cache(name: &str) -> Result<Cache, String> {
     let names = || CACHES.iter().map(|cache| cache.name).collect::<Vec<_>>().join(", ");
     Cache::named(name).ok_or_else(|| format!("there is no such cache; there are {}", names()))
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum PolicyAction {
-    /// List the policies
-    List {
-        /// An array, to tell which one it follows
-        name: Option<String>,
-    },
-    /// Go over to another policy, now and for later starts. What is staged then comes home by and by
-    Set {
-        /// The array's name
-        name: String,
-        /// The policy
-        policy: String,
-    },
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum CacheAction {
-    /// List the caches
-    List {
-        /// An array, to tell which one it has
-        name: Option<String>,
-    },
-    /// Go over to another cache, now and for later starts. With `none` what is staged comes home by and by
-    Set {
-        /// The array's name
-        name: String,
-        /// The cache
-        cache: String,
-    },
-    /// Bring home what is staged now, whatever else there is to do, and wait for it
-    Flush {
-        /// The array's name
-        name: String,
-        /// Do not wait
-        #[arg(long)]
-        no_wait: bool,
-    },
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum ScrubAction {
-    /// Start a scrub
-    Start {
-        /// The array's name
-        name: String,
-        /// Correct what does not match: blocks that redundancy tells to be wrong, else redundancy
-        #[arg(long)]
-        repair: bool,
-        /// Wait until it is done
-        #[arg(long, short)]
-        wait: bool,
-    },
-    /// Show how far it is, and how the last one ended
-    Status(WatchArgs),
-    /// End it
-    Cancel {
-        /// The array's name
-        name: String,
-    },
 }
 
 #[derive(Args, Debug)]

@@ -7,6 +7,7 @@ mod lab;
 mod output;
 mod progress;
 mod size;
+mod table;
 mod typed;
 
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
         Command::Stop { name, force } => commands::stop(&name, force, run_dir, output),
         Command::Restart { name, force } => commands::restart(&name, force, run_dir, output),
         Command::Reshape(args) => commands::reshape(&args, run_dir, output),
+        Command::Iostat(args) => commands::iostat(&args, run_dir, output),
+        Command::List(args) => commands::list(&args, run_dir, output),
         Command::Status { name: Some(name), why: true } => commands::why(&name, run_dir, output),
         Command::Status { name, .. } => commands::status(name.as_deref(), run_dir, output),
         Command::Disk { action } => commands::disk(action, run_dir, output),
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Lab { action } => lab::lab(&action, output),
         Command::Plan { action } => lab::plan(&action, output),
         Command::Demo(args) => demo::run(&args, output),
+        Command::Generate { dir } => commands::generate(typed::grammar(), &dir, output),
     };
     match done {
         Ok(code) => code,

@@ -8,7 +8,7 @@ use crate::args::Cli;
 
 /// The grammar. A negative number is a value, so that its error is about the value and not about an
 /// unknown option.
-fn grammar() -> Command {
+pub(crate) fn grammar() -> Command {
     negative_numbers(Cli::command())
 }
 

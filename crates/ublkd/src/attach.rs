@@ -26,7 +26,7 @@ use crate::paths::shown;
 use copies::Candidate;
 pub(crate) use find::complete;
 use find::distinct;
-pub use find::{Found, LeftOut, Wanted, find};
+pub use find::{Found, LeftOut, Scanned, Wanted, find, scan};
 use read::{Purpose, copies, read_head, read_image};
 
 /// To look at a device that may be in use.

@@ -21,6 +21,7 @@ mod metrics;
 mod notes;
 mod orders;
 mod partial;
+mod requests;
 mod residents;
 mod returns;
 
@@ -47,6 +48,7 @@ use handle::{Client, Shared};
 pub use log::{Begin, LogStatus};
 pub use metrics::{MemberMetrics, Metrics};
 pub use notes::{Event, Happened, Notes};
+pub use requests::{KindStats, RequestSize, RequestStats};
 
 pub use crate::ring::{
     DelayedIo, FlashLog, FlashReport, IoStats, LATENCY_BOUNDS_NS, Quantiles, Transfers,

@@ -12,7 +12,7 @@ use ublkd::control::{ArrayReport, Client, Health, Request, disk_name};
 use ublkd::flash::Named;
 use ublkd::paths::{shown, to_text};
 
-use super::status;
+use super::{scrub_all, status};
 use crate::args::{DiskAction, PolicyAction, RebuildAction, ScrubAction};
 use crate::output::{Output, mark};
 use crate::progress;
@@ -174,7 +174,10 @@ fn list_orders(name: Option<&str>, run_dir: &Path, output: Output) -> Result<Exi
 
 pub(crate) fn scrub(action: ScrubAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
     match action {
-        ScrubAction::Start { name, repair, wait } => {
+        ScrubAction::Start { name: None, repair, wait, .. } => {
+            scrub_all::scrub_all(repair, wait, run_dir, output)
+        }
+        ScrubAction::Start { name: Some(name), repair, wait, .. } => {
             let done = format!("{name} is being scrubbed");
             ask_and_wait(&name, run_dir, &Request::ScrubStart { repair }, output, &done, wait)
         }
@@ -251,7 +254,7 @@ fn status_line(report: &ArrayReport, what: String) -> String {
 }
 
 /// The exit code of a command that has waited: success if the array is whole.
-fn ended(report: &ArrayReport) -> ExitCode {
+pub(super) fn ended(report: &ArrayReport) -> ExitCode {
     if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

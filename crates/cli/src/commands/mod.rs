@@ -1,12 +1,17 @@
 //! The commands, apart from the demonstration.
 
+mod ask;
 mod cache;
 mod create;
 mod diagnosis;
 mod examine;
+mod generate;
+mod iostat;
+mod list;
 mod manage;
 mod reshape;
 mod restart;
+mod scrub_all;
 mod simulate;
 mod start;
 mod status;
@@ -16,6 +21,9 @@ pub(crate) use cache::cache;
 pub(crate) use create::create;
 pub(crate) use diagnosis::why;
 pub(crate) use examine::{examine, examine_for_udev};
+pub(crate) use generate::generate;
+pub(crate) use iostat::iostat;
+pub(crate) use list::list;
 pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use reshape::reshape;
 pub(crate) use restart::restart;

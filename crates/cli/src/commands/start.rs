@@ -30,7 +30,7 @@ use crate::args::StartArgs;
 use crate::output::{Output, ago, print, refusal_of};
 
 /// Where members are looked for by name.
-const DEVICES: &str = "/dev";
+pub(super) const DEVICES: &str = "/dev";
 
 pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Result<ExitCode> {
     if args.members.is_empty() {

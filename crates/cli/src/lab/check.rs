@@ -11,9 +11,9 @@ use lab::results::{Record, read};
 use serde_json::{Value, json};
 
 use super::out::default_out;
-use super::table::Table;
 use crate::args::{CheckArgs, Part};
 use crate::output::Output;
+use crate::table::Table;
 use ublkd::paths::shown;
 
 pub(super) fn check(args: &CheckArgs, output: Output) -> Result<ExitCode> {

@@ -8,9 +8,9 @@ use anyhow::Result;
 use lab::plan::life::{Draws, Life, Outcome, Replacement, Setup, Spread, Strategy};
 use serde_json::{Value, json};
 
-use super::table::Table;
 use crate::args::LifeArgs;
 use crate::output::Output;
+use crate::table::Table;
 
 const DAYS_OF_A_YEAR: f64 = 365.25;
 const SECONDS_OF_A_DAY: f64 = 86_400.0;

@@ -7,7 +7,6 @@ mod out;
 mod plan;
 mod run;
 mod ssd;
-mod table;
 mod trace;
 mod verify;
 

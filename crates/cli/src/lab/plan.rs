@@ -12,10 +12,10 @@ use ublkd::create::VOLUME_MEMBERS_MAX;
 
 use super::drive::drive;
 use super::life::life;
-use super::table::Table;
 use super::verify::{self, Verified};
 use crate::args::{PlanAction, SwanArgs};
 use crate::output::Output;
+use crate::table::Table;
 
 /// The utilisations that are shown besides the requested one.
 const USED: [f64; 7] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];

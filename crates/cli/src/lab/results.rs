@@ -10,10 +10,10 @@ use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use super::check::{Given, judgements};
-use super::table::Table;
 use super::values;
 use crate::args::{CompareArgs, MergeArgs, ReportArgs};
 use crate::output::Output;
+use crate::table::Table;
 
 pub(super) fn compare(args: &CompareArgs, output: Output) -> Result<ExitCode> {
     let first = read(&args.first)?;

@@ -17,10 +17,10 @@ use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use super::out::default_out;
-use super::table::Table;
 use super::{check, validate, values};
 use crate::args::{Part, RunArgs};
 use crate::output::Output;
+use crate::table::Table;
 
 /// The interval between updates of the bar.
 const TICK: Duration = Duration::from_millis(100);

@@ -15,11 +15,11 @@ use lab::shard::run_shard;
 use serde_json::json;
 use toml::Table as Toml;
 
-use super::table::Table;
 use super::values;
 use crate::args::SsdArgs;
 use crate::output::Output;
 use crate::size::Size;
+use crate::table::Table;
 
 /// The default workload.
 const WORKLOAD: &str =

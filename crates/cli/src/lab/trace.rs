@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lab::trace::{Info, Selection, Sizes};
 
-use super::table::Table;
 use crate::args::TraceArgs;
 use crate::output::Output;
 use crate::size::Size;
+use crate::table::Table;
 
 pub(super) fn info(args: &TraceArgs, output: Output) -> Result<ExitCode> {
     let selection = Selection {

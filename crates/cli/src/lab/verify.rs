@@ -20,11 +20,11 @@ use ublkd::create::VOLUME_MEMBERS_MAX;
 
 use super::drive::drive;
 use super::run::watched;
-use super::table::Table;
 use super::values;
 use crate::args::SwanArgs;
 use crate::output::Output;
 use crate::size::Size;
+use crate::table::Table;
 
 /// The fewest pages of a flash block when blocks are made smaller.
 const LEAST_PAGES: u32 = 8;

@@ -2,6 +2,7 @@
 
 mod advice;
 mod boot;
+mod generated;
 mod lab;
 mod life;
 mod limits;
@@ -9,5 +10,6 @@ mod programs;
 mod refusals;
 mod returns;
 mod searches;
+mod several;
 mod simulate;
 mod world;

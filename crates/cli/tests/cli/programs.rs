@@ -43,6 +43,8 @@ const LINES: &[(&str, &str, bool)] = &[
     ("examine", "m0 nothere", true),
     ("start", "--background m0 m1 m2", true),
     ("restart", "tank", true),
+    ("list", "", true),
+    ("iostat", "", true),
     ("status", "tank", true),
     ("status", "", true),
     ("status", "tank --why", true),
@@ -82,7 +84,7 @@ const LINES: &[(&str, &str, bool)] = &[
 ];
 
 /// The last commands of the tree below `words`, as the help lists them.
-fn listed(world: &World, words: &str, found: &mut BTreeSet<String>) {
+pub(crate) fn listed(world: &World, words: &str, found: &mut BTreeSet<String>) {
     let help = world.run(&format!("{words} --help")).done();
     let Some((_, commands)) = help.split_once("\nCommands:\n") else {
         found.insert(words.to_owned());

@@ -6,18 +6,28 @@ use std::path::Path;
 
 use crate::tools::attempt;
 
+/// The units, and the names under which they are checked.
+const UNITS: [(&str, &str); 3] = [
+    ("evenkeel@.service", "evenkeel@tank.service"),
+    ("evenkeel-scrub.service", "evenkeel-scrub.service"),
+    ("evenkeel-scrub.timer", "evenkeel-scrub.timer"),
+];
+
 #[test]
-fn systemd_takes_the_service() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+fn systemd_takes_the_units() {
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let unit = root.join("packaging/systemd/evenkeel@.service");
-    let text = fs::read_to_string(unit).expect("the service");
-    // The program has to be where the service says.
+    // The program has to be where the services say.
     let installed = "/usr/bin/evenkeel";
-    assert!(text.contains(installed), "it starts something else");
-    let path = dir.path().join("evenkeel@tank.service");
-    fs::write(&path, text.replace(installed, env!("CARGO_BIN_EXE_evenkeel"))).expect("a copy");
-    let line = format!("systemd-analyze verify --man=no {}", path.display());
+    let mut line = "systemd-analyze verify --man=no".to_owned();
+    for (unit, name) in UNITS {
+        let text = fs::read_to_string(units.join(unit)).expect("a unit");
+        assert_eq!(text.contains(installed), unit.ends_with(".service"), "{unit}");
+        let path = dir.path().join(name);
+        fs::write(&path, text.replace(installed, env!("CARGO_BIN_EXE_evenkeel"))).expect("a copy");
+        line.push_str(&format!(" {}", path.display()));
+    }
+    assert_eq!(fs::read_dir(&units).expect("the units").count(), UNITS.len());
     let ended = attempt("systemd", &line);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }

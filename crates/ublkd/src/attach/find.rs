@@ -97,21 +97,10 @@ impl fmt::Display for LeftOut {
 /// # Errors
 /// If there is none, if there are several and none is preferred, or if a directory can't be listed.
 pub fn find(wanted: &Wanted<'_>, places: &[PathBuf]) -> Result<Found, AttachError> {
-    let mut arrays: Vec<(ArrayId, Vec<PathBuf>)> = Vec::new();
-    for path in distinct(candidates(places)?).paths {
-        let Some(superblock) = examine(&path).ok().and_then(|found| found.superblock.ok()) else {
-            continue;
-        };
-        let array = identity(&superblock.record);
-        let other = wanted.uuid.is_some_and(|uuid| array.to_string() != uuid);
-        if superblock.record.name != wanted.name || other {
-            continue;
-        }
-        match arrays.iter_mut().find(|(known, _)| *known == array) {
-            Some((_, paths)) => paths.push(path),
-            None => arrays.push((array, vec![path])),
-        }
-    }
+    let mut arrays = members_in(places, |record| {
+        let other = wanted.uuid.is_some_and(|uuid| identity(record).to_string() != uuid);
+        record.name == wanted.name && !other
+    })?;
     let (taken, paths) = choose(wanted, &mut arrays).map_err(|error| match error {
         Undecided::Nothing => {
             let places: Vec<String> = places.iter().map(|p| shown(p).to_string()).collect();
@@ -125,6 +114,67 @@ pub fn find(wanted: &Wanted<'_>, places: &[PathBuf]) -> Result<Found, AttachErro
         paths.into_iter().map(move |path| LeftOut::Namesake { path, array, taken })
     });
     Ok(Found { paths, left_out: others.collect() })
+}
+
+/// An array whose members were found.
+#[derive(Debug)]
+pub struct Scanned {
+    /// Its identity.
+    pub array: ArrayId,
+    /// Its name.
+    pub name: String,
+    /// Where its members, and spares, are.
+    pub paths: Vec<PathBuf>,
+    /// The records of the array, or of a log volume's groups, with which it would start; or why it would
+    /// not.
+    pub records: Result<Vec<ArrayRecord>, AttachError>,
+    /// Whether it would start only without members that should be there.
+    pub degraded: bool,
+}
+
+/// Finds all arrays whose members are in `places`, as [`find`] does, by their names. Those that run are
+/// among them.
+///
+/// # Errors
+/// If a directory can't be listed.
+pub fn scan(places: &[PathBuf]) -> Result<Vec<Scanned>, AttachError> {
+    let scanned = members_in(places, |_| true)?.into_iter().filter_map(|(array, paths)| {
+        let superblock = examine(paths.first()?).ok()?.superblock.ok()?;
+        let start = |degraded| preview(&paths, AssembleOptions { degraded, force: false });
+        let whole = start(false);
+        let degraded = whole.is_err();
+        let attached = whole.or_else(|_| start(true));
+        let records = attached.map(|attached| {
+            attached.groups.into_iter().map(|group| group.assembled.record).collect()
+        });
+        let degraded = degraded && records.is_ok();
+        Some(Scanned { array, name: superblock.record.name, paths, records, degraded })
+    });
+    let mut scanned: Vec<Scanned> = scanned.collect();
+    scanned.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(scanned)
+}
+
+/// The devices in `places` that are members of arrays whose records are wanted, by their arrays.
+fn members_in(
+    places: &[PathBuf],
+    wanted: impl Fn(&ArrayRecord) -> bool,
+) -> Result<Vec<(ArrayId, Vec<PathBuf>)>, AttachError> {
+    let mut arrays: Vec<(ArrayId, Vec<PathBuf>)> = Vec::new();
+    for path in distinct(candidates(places)?).paths {
+        let Some(superblock) = examine(&path).ok().and_then(|found| found.superblock.ok()) else {
+            continue;
+        };
+        if !wanted(&superblock.record) {
+            continue;
+        }
+        let array = identity(&superblock.record);
+        match arrays.iter_mut().find(|(known, _)| *known == array) {
+            Some((_, paths)) => paths.push(path),
+            None => arrays.push((array, vec![path])),
+        }
+    }
+    Ok(arrays)
 }
 
 /// Why no array can be taken.

@@ -15,6 +15,7 @@ mod away;
 mod client;
 mod disks;
 mod drives;
+mod io;
 mod log;
 mod messages;
 mod newcomer;
@@ -36,6 +37,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
+pub use io::{IoReport, TransfersReport};
 pub use log::{GroupReport, LogReport};
 pub(crate) use messages::recovered;
 pub use problem::Problem;

@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::scrub::ScrubReport;
 use super::spares::SpareReport;
 use super::way_back::WayBack;
-use super::{LogReport, StagingReport};
+use super::{IoReport, LogReport, StagingReport};
 use crate::health::Reading;
 use crate::host::{Detours, FlashReport, Hedged, Marked, Opened, Requests};
 pub use drive::DriveReport;
@@ -247,6 +247,9 @@ pub struct ArrayReport {
     pub hot_bytes: Option<u64>,
     /// Users' requests.
     pub requests: Requests,
+    /// How long they took, by kind and size; none from an older release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<IoReport>,
     /// The policy against garbage collection.
     pub policy: String,
     /// Reads that went around busy members.
@@ -392,6 +395,7 @@ impl ArrayReport {
                 (u128::from(facts.capacity_bytes) * u128::from(few) / u128::from(of)) as u64
             }),
             requests: (status.counters.requests, status.counters.errors).into(),
+            io: None,
             policy: policy.to_owned(),
             detours: (status.counters.detours, status.counters.detour_blocks).into(),
             hedged: (status.counters.hedged_reads, status.counters.hedges_won).into(),

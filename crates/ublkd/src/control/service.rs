@@ -18,7 +18,7 @@ use super::away::Away;
 use super::messages::{Weight, describe, describe_volume, is_news, weight};
 use super::report::{ArrayReport, EventReport, Facts, Front};
 use super::stopper::{Manner, StopError, Stopper};
-use super::{Launch, Refusal, Request, StagingReport};
+use super::{IoReport, Launch, Refusal, Request, StagingReport, TransfersReport};
 use crate::create::policy_name;
 use crate::host::{Happened, HostError, HostHandle};
 use crate::memory::Memory;
@@ -308,11 +308,16 @@ impl Service {
         let reading = |device| self.host.drive_health().of(device);
         let mut reports = Vec::with_capacity(self.arrays.len());
         for (index, array) in self.arrays.iter().enumerate() {
-            let status = self.status(array).await?;
+            let metrics = array.host.metrics().await.map_err(|error| self.refusal(error))?;
+            let (status, io) = (metrics.status, metrics.members);
             let way_back = |member| self.way_back(index, member);
             let name = scheme.to_string();
             let (facts, policy) = (&array.facts, (&*flash, &*name));
-            reports.push(ArrayReport::new(facts, &status, policy, opened, reading, way_back));
+            let mut report = ArrayReport::new(facts, &status, policy, opened, reading, way_back);
+            for (member, metrics) in report.members.iter_mut().zip(&io) {
+                member.io = TransfersReport::of_device(&metrics.io);
+            }
+            reports.push(report);
         }
         let mut report = if self.facts.groups > 0 {
             let log = self.host.log().await.map_err(|error| self.refusal(error))?;
@@ -320,6 +325,8 @@ impl Service {
         } else {
             reports.swap_remove(0)
         };
+        let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
+        report.io = Some(IoReport::of(&requests));
         report.fronts = self.fronts.clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();

@@ -27,6 +27,7 @@ use super::handle::{End, Order, Reply, Shared, lock, reply};
 use super::log::{self, Begin, Log};
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
+use super::requests::RequestCounter;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
@@ -92,16 +93,22 @@ pub(super) enum InFlight {
     Resident { place: CommandSlot, number: u16, buffer: Buffer, asked: Submit },
 }
 
+impl InFlight {
+    fn asked(&self) -> Submit {
+        match self {
+            Self::Submitted(submission) => submission.request,
+            Self::Resident { asked, .. } => *asked,
+        }
+    }
+}
+
 impl Table for Vec<Option<InFlight>> {
     fn tags(&self) -> u16 {
         self.len() as u16
     }
 
     fn asked(&self, tag: Tag) -> Option<Submit> {
-        self[usize::from(tag.0)].as_ref().map(|in_flight| match in_flight {
-            InFlight::Submitted(submission) => submission.request,
-            InFlight::Resident { asked, .. } => *asked,
-        })
+        self[usize::from(tag.0)].as_ref().map(InFlight::asked)
     }
 
     fn buffer(&mut self, tag: Tag) -> &mut [u8] {
@@ -134,6 +141,7 @@ pub(super) struct Data {
     pub(super) now: Instant,
     /// By tag.
     in_flight: Vec<Option<InFlight>>,
+    pub(super) requests: RequestCounter,
     partials: Partials,
     pub(super) work: Work,
     /// Scratch space.
@@ -203,6 +211,7 @@ impl Data {
             residents: Vec::new(),
             arena,
             in_flight: (0..submissions.config().tags).map(|_| None).collect(),
+            requests: RequestCounter::new(now, submissions.config().tags),
             partials: Partials::default(),
             submissions,
             shared,
@@ -341,6 +350,7 @@ impl Data {
     pub(super) fn request(&mut self, tag: Tag, asked: Submit, asker: InFlight) {
         let before = self.in_flight[usize::from(tag.0)].replace(asker);
         assert!(before.is_none(), "{tag:?} is in flight twice");
+        self.requests.came(self.now, tag);
         self.arena.stir();
         if self.partials.lets_pass(asked) {
             self.ask(tag, asked);
@@ -400,7 +410,12 @@ impl Data {
     }
 
     fn answer_request(&mut self, tag: Tag, result: Result<(), RequestError>) {
-        match self.in_flight[usize::from(tag.0)].take() {
+        let asker = self.in_flight[usize::from(tag.0)].take();
+        if let (Some(asker), Ok(())) = (&asker, result) {
+            let Submit { op, blocks, .. } = asker.asked();
+            self.requests.done(self.now, tag, op, blocks);
+        }
+        match asker {
             Some(InFlight::Submitted(submission)) => submission.complete(result),
             Some(InFlight::Resident { place, number, buffer, .. }) => {
                 self.answer_resident(place, number, buffer, result);

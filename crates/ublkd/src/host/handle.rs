@@ -25,6 +25,7 @@ use super::diagnosis::WhyReport;
 use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
+use super::requests::RequestStats;
 use crate::health::Readings;
 use crate::label::label;
 use crate::members::Device;
@@ -164,6 +165,11 @@ impl HostHandle {
         self.order(|answer| Order::Metrics(self.group, answer))
     }
 
+    /// What users have asked for; of a log volume, of the volume.
+    pub fn requests(&self) -> Answer<Box<RequestStats>> {
+        self.order(Order::Requests)
+    }
+
     /// Adds an opened device to the array as a spare, under a new identity; if a member is missing,
     /// a rebuild onto it starts. Answered with the device's number when the spare is recorded. A
     /// device that is refused is closed.
@@ -289,6 +295,7 @@ pub(super) enum Order {
     Scheme(Reply<Scheme>),
     Why(Reply<WhyReport>),
     Metrics(GroupId, Reply<Metrics>),
+    Requests(Reply<Box<RequestStats>>),
     Add { group: GroupId, coming: Box<Coming>, answer: Reply<DeviceId> },
     MayReturn { group: GroupId, superblock: Box<Superblock>, blocks: u64, answer: Reply<Returning> },
     Gone(DeviceId),
@@ -413,6 +420,7 @@ impl Shared {
             Order::Scheme(answer) => reply(answer, Err(why())),
             Order::Why(answer) => reply(answer, Err(why())),
             Order::Metrics(_, answer) => reply(answer, Err(why())),
+            Order::Requests(answer) => reply(answer, Err(why())),
             Order::Add { answer, .. } => reply(answer, Err(why())),
             Order::MayReturn { answer, .. } => reply(answer, Err(why())),
             Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),

@@ -44,6 +44,9 @@ impl Data {
                 let metrics = Metrics::new(self.now, engine, steering, ring, registered);
                 reply(answer, Ok(metrics));
             }
+            Order::Requests(answer) => {
+                reply(answer, Ok(Box::new(self.requests.stats(self.now))));
+            }
             Order::Add { group, coming, answer } => self.add(group, *coming, answer),
             Order::MayReturn { group, superblock, blocks, answer } => {
                 self.may_return(group, &superblock, blocks, answer);

@@ -9,6 +9,7 @@
 mod http;
 mod log;
 mod page;
+mod requests;
 mod text;
 mod wear;
 
@@ -124,10 +125,12 @@ impl Pages {
         for (group, facts) in self.host.groups().zip(&self.facts) {
             arrays.push((facts, self.host.of(group).metrics().await.ok()?));
         }
+        let requests = self.host.requests().await.ok()?;
         let log = self.host.log().await.ok()?;
         let page: Arc<str> = {
             let log = log.as_ref().map(|log| (&self.whole, log));
-            page::page(&arrays, log, self.host.drive_health()).into()
+            let drives = self.host.drive_health();
+            page::page(&arrays, (&self.whole, &requests), log, drives).into()
         };
         *latest = Some((Instant::now(), Arc::clone(&page)));
         Some(page)

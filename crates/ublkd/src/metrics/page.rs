@@ -7,14 +7,15 @@ use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
 use super::text::{Labels, Text};
-use super::{log, wear};
+use super::{log, requests, wear};
 use crate::control::Facts;
 use crate::health::{Reading, Readings};
-use crate::host::{LATENCY_BOUNDS_NS, LogStatus, MemberMetrics, Metrics, Transfers};
+use crate::host::{LATENCY_BOUNDS_NS, LogStatus, MemberMetrics, Metrics, RequestStats, Transfers};
 
 /// The whole page.
 pub(super) fn page(
     arrays: &[(&Facts, Metrics)],
+    users: (&Facts, &RequestStats),
     log: Option<(&Facts, &LogStatus)>,
     drives: &Readings,
 ) -> String {
@@ -29,6 +30,7 @@ pub(super) fn page(
         members.busy(&mut text);
         wear::members(&mut text, &facts.name, &members.drives(metrics, drives));
     }
+    requests::asked(&mut text, &users.0.name, users.1);
     if let Some((facts, log)) = log {
         log::volume(&mut text, facts, log);
     }
@@ -304,7 +306,7 @@ impl<'a> Members<'a> {
             "How long a member's I/Os took that succeeded, metadata included.",
         );
         self.each_op(|labels, io| {
-            latency.distribution(labels, bounds.into_iter(), &io.buckets, io.time.as_secs_f64());
+            latency.distribution(labels, bounds.into_iter(), &io.buckets, io.nanos as f64 / 1e9);
         });
         let mut bytes =
             text.counter("evenkeel_member_io_bytes_total", "What these I/Os have moved.");

@@ -115,7 +115,7 @@ impl Ring {
                 self.drives.count(op, began, ended, now);
             }
             if let Some(member) = &mut self.members[usize::from(op.member.0)] {
-                member.stats.add(op.kind, op.bytes, now - began);
+                member.stats.add(op.kind, op.bytes, now.0.saturating_sub(began.0));
             }
         }
         self.done.extend(op.names().map(|io| (io, result)));

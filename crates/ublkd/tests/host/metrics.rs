@@ -20,6 +20,8 @@ use crate::config;
 struct World {
     _files: Files,
     client: Client,
+    /// How many reads it takes to read all of it.
+    reads: u64,
     handle: HostHandle,
     address: SocketAddr,
     _server: MetricsServer,
@@ -37,8 +39,9 @@ impl World {
         let address = server.uri();
         let address = address.strip_prefix("http://").and_then(|a| a.strip_suffix("/metrics"));
         let address = address.unwrap().parse().unwrap();
+        let reads = volume.blocks().div_ceil(volume.max_request_blocks().into());
         let client = Client::new(volume, 5);
-        Self { _files: files, client, handle, address, _server: server, _runtime: runtime }
+        Self { _files: files, client, reads, handle, address, _server: server, _runtime: runtime }
     }
 
     fn connect(&self) -> TcpStream {
@@ -113,6 +116,15 @@ fn a_page_tells_what_has_happened() {
     let requests = "evenkeel_requests_total{array=\"tank\",result=\"ok\"}";
     let status = world.handle.status().wait().unwrap();
     assert_eq!(of(&before, requests), status.counters.requests as f64);
+    let asked =
+        before.iter().filter(|(name, _)| name.starts_with("evenkeel_request_seconds_count"));
+    let asked: f64 = asked.map(|(_, count)| count).sum();
+    // Those for parts of blocks are several to the engine, and one here.
+    assert_eq!(asked, 300.0 + world.reads as f64, "each has a kind and a size");
+    let small = "array=\"tank\",op=\"write\",size=\"4096\"";
+    let count = of(&before, &format!("evenkeel_request_seconds_count{{{small}}}"));
+    assert!(count > 0.0);
+    assert_eq!(of(&before, &format!("evenkeel_request_bytes_total{{{small}}}")), 4096.0 * count);
     assert_eq!(of(&before, "evenkeel_health{array=\"tank\",state=\"online\"}"), 1.0);
     for (member, op) in (0..3).flat_map(|member| [(member, "read"), (member, "write")]) {
         let labels = format!("array=\"tank\",member=\"{member}\",op=\"{op}\"");

@@ -8,6 +8,7 @@ use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
 use super::drive::DriveReport;
+use crate::control::TransfersReport;
 use crate::control::way_back::WayBack;
 use crate::host::{FlashReport, Opened};
 use crate::members::DurableBy;
@@ -65,6 +66,10 @@ pub struct MemberReport {
     /// What its drive tells of itself, if it tells anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<DriveReport>,
+    /// The reads and writes of its device since that was opened, metadata and journal included; none from
+    /// an older release.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io: Vec<TransfersReport>,
 }
 
 /// Why an I/O failed.
@@ -140,6 +145,7 @@ impl MemberReport {
             why_away: None,
             flash,
             drive,
+            io: Vec::new(),
         }
     }
 

@@ -2,32 +2,32 @@
 
 /// A table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     left: bool,
 }
 
 impl Table {
     /// With these headings.
-    pub(super) fn new(headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub(crate) fn new(headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let mut table = Self::default();
         table.row(headings);
         table
     }
 
     /// One more row.
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// With all columns to the left.
-    pub(super) fn left(mut self) -> Self {
+    pub(crate) fn left(mut self) -> Self {
         self.left = true;
         self
     }
 
     /// As text, without a last line end.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
