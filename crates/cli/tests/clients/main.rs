@@ -17,6 +17,7 @@ mod nbd;
 mod pace;
 mod packaging;
 mod power;
+mod reshape;
 mod restarts;
 mod rounds;
 mod shrunk;

@@ -57,6 +57,8 @@ pub struct Status {
     /// How many stripes are out of step, as a write was refused: what missing members had there can't be
     /// read before the stripe is written as a whole or discarded, or the array started again.
     pub torn_stripes: u64,
+    /// Whether stripes are left that are to become others.
+    pub is_reshaped: bool,
     /// Blocks whose latest content was staged, and can't be read from any member that held it: reads
     /// fail until they are written or discarded. Where each range of them begins, and how many.
     pub lost: Vec<(Lba, u64)>,

@@ -141,6 +141,11 @@ pub(super) fn describe(
             at.0
         ),
         Note::PassStarted(kind) => format!("{} started", pass(kind, &place)),
+        Note::PassEnded(PassKind::Reshape, PassEnd::Done) => {
+            "reshape finished; the room that it adds is \
+             there when the array is stopped and started"
+                .to_owned()
+        }
         Note::PassEnded(kind, end) => format!("{} {}", pass(kind, &place), ended(end)),
         Note::BlocksWrong { member, stripe, blocks, corrected } => format!(
             "{}: {blocks} blocks of stripe {} are not what was written{}",

@@ -363,7 +363,10 @@ impl ArrayReport {
         });
         let path = |device| opened(device).map(|opened| opened.path);
         let mut report = Self {
-            facts: facts.clone(),
+            facts: Facts {
+                reshaped_from: facts.reshaped_from.clone().filter(|_| status.is_reshaped),
+                ..facts.clone()
+            },
             health: match status.health {
                 ArrayHealth::Online => Health::Online,
                 ArrayHealth::Degraded => Health::Degraded,

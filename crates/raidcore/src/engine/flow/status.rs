@@ -38,6 +38,7 @@ impl Engine {
             distributed_spare: self.distributed_spare(),
             remedy: self.remedy(),
             torn_stripes: self.range.alignment.torn().count() as u64,
+            is_reshaped: self.layout.frontier().is_some(),
             lost: self.range.staging.lost(&self.layout),
             counters: self.array.counters,
         }
