@@ -1,14 +1,14 @@
 //! The superblock: what is decoded, what is refused, which copy counts.
 
 use proptest::prelude::*;
-use raidcore::geometry::{GeometryError, Level, Placement, Shares, SharesError};
+use raidcore::geometry::{Geometry, GeometryError, Level, Placement, Role, Shares, SharesError};
 use raidcore::meta::{
     ArrayId, ArrayRecord, CodecError, Consistency, DeviceLabel, DeviceUuid, Features,
-    JOURNAL_BLOCKS, NewArray, Policy, PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd,
+    JOURNAL_BLOCKS, NewArray, Policy, PolicyName, Reshape, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd,
     ScrubRecord, SlotState, Spared, Successor, Superblock, SuperblockError, VolumePart, VolumeUuid,
     choose_superblock,
 };
-use raidcore::units::{BLOCK_BYTES, MemberId, Set};
+use raidcore::units::{BLOCK_BYTES, MemberId, Set, Stripe};
 
 use crate::world::{device, distributed_record, flip, of_slot, record, reseal, superblock};
 
@@ -322,6 +322,42 @@ fn parity_shares_are_told_and_checked() {
 }
 
 #[test]
+fn a_reshape_is_told_and_checked() {
+    let mut record = record(Level::Raid6, 5, Consistency::Journal);
+    let stripes = record.geometry.stripes();
+    let from = Geometry::new(Level::Raid5, 4, record.geometry.chunk(), stripes).expect("it is one");
+    record.features.incompatible |= Features::RESHAPE;
+    record.reshape = Some(Reshape { from, next: 7, saved: 2 });
+    let block = superblock(&record, device(1));
+    let found = Superblock::decode(&block).expect("it is one").record;
+    assert_eq!(found.reshape, record.reshape);
+    let layout = found.layout();
+    assert_eq!(
+        [8, 9].map(|stripe| layout.of(Stripe(stripe)).level()),
+        [Level::Raid6, Level::Raid5]
+    );
+    assert_eq!(layout.capacity(), from.capacity());
+    let (saved, room) = found.saved_area();
+    let (ring, blocks) = found.journal_ring();
+    assert_eq!(ring.0 + blocks, saved.0, "one behind the other");
+    assert_eq!(layout.place(Stripe(7), Role(0)).1, saved);
+    let refused = |at: usize, bytes: &[u8]| {
+        let mut forged = block;
+        forged[at..at + bytes.len()].copy_from_slice(bytes);
+        reseal(&mut forged);
+        Superblock::decode(&forged).expect_err("it is impossible")
+    };
+    let reshape = CodecError::Invalid("reshape");
+    assert_eq!(refused(1993, &stripes.to_le_bytes()), reshape, "it is over");
+    assert_eq!(refused(1993, &u64::MAX.to_le_bytes()), reshape);
+    assert_eq!(refused(1989, &(room as u32 + 1).to_le_bytes()), reshape, "there is no room");
+    assert_eq!(refused(1988, &[6]), reshape, "it had more members");
+    assert_eq!(refused(1986, &[7]), CodecError::Invalid("level"));
+    assert_eq!(refused(1987, &[9]), reshape, "no placement");
+    assert_eq!(refused(97, &[2]), reshape, "without a journal");
+}
+
+#[test]
 fn unknown_features_and_formats_say_what_to_do() {
     let mut record = record(Level::Raid5, 3, Consistency::Bitmap);
     let decode = |record: &ArrayRecord| Superblock::decode(&superblock(record, device(1))).err();
@@ -329,8 +365,8 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(decode(&record), None);
     record.features.read_only = 4;
     assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 256;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 256 }));
+    record.features.incompatible = 512;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 512 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;

@@ -26,6 +26,7 @@ mod passes;
 mod phases;
 mod record;
 mod regions;
+mod reshape;
 mod returns;
 mod scrub;
 mod stack;
@@ -60,6 +61,7 @@ use passes::PASSES;
 use phases::PHASES;
 use record::RECORD;
 use regions::REGIONS;
+use reshape::RESHAPE;
 use returns::RETURNS;
 use scrub::SCRUB;
 use stack::STACK;
@@ -76,7 +78,7 @@ const SWITCHED: [&str; 2] = ["crates/raidcore/src/lib.rs", "crates/raidlog/src/l
 /// The seeds that a mutant is tried with.
 const SEEDS: &str = "0..50000";
 
-/// Those of worlds of log volumes, which take longer.
+/// Those of worlds of log volumes, which take longer, and of reshapes, which are few.
 const LOG_SEEDS: &str = "0..4000";
 
 /// A line for each mutant: the seed or the regression that finds it, and the mutant's name.
@@ -190,6 +192,7 @@ impl Programs {
         assert_eq!(plain(&seeds, &["0..100"]), None, "without a mutant nothing is found");
         assert_eq!(plain(&seeds, &["log", "0..100"]), None, "nor in logs");
         assert_eq!(plain(&seeds, &["stack", "0..100"]), None, "nor in logs over arrays");
+        assert_eq!(plain(&seeds, &["reshape", "0..100"]), None, "nor in reshapes");
         let begun = Instant::now();
         assert_eq!(plain(&regressions, &[ONE_BY_ONE]), None, "nor in what is played on purpose");
         // On a busy machine everything is slow, which is no hang.
@@ -245,6 +248,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         SCRUB,
         HEDGE,
         WARM,
+        RESHAPE,
     ];
     arrays.into_iter().chain([LOG, STACK]).flatten()
 }

@@ -36,8 +36,8 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     mutant(
         "more members are spared than can be",
         "engine/flow/fault.rs",
-        "others.len() >= self.layout.members() - self.layout.redundancy()",
-        "others.len() + usize::from(MUTANT) >= self.layout.members() - self.layout.redundancy()",
+        "self.layout.can_spare(members.minus(others));",
+        "self.layout.can_spare(members.minus(others).skip(usize::from(MUTANT)).collect());",
     ),
     mutant(
         "another device inherits what was filled",

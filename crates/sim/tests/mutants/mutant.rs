@@ -37,6 +37,11 @@ impl Mutant {
         Self { package: "raidlog", kind: Some("stack"), ..self }
     }
 
+    /// The same of reshapes.
+    pub(crate) const fn of_reshapes(self) -> Self {
+        Self { kind: Some("reshape"), ..self }
+    }
+
     pub(crate) const fn rare(self, why: &'static str) -> Self {
         Self { rare: Some(why), ..self }
     }

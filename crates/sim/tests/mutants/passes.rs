@@ -105,8 +105,8 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a rebuild ends one stripe early",
         "engine/flow/closing.rs",
-        "            | PassKind::Scrub { .. } => pass.is_whole(),",
-        "            | PassKind::Scrub { .. } => {
+        "            | PassKind::Reshape => pass.is_whole(),",
+        "            | PassKind::Reshape => {
                 pass.is_whole() || MUTANT && pass.progress().base() + 1 >= self.stripes_of(kind)
             }",
     ),

@@ -130,8 +130,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: what a scrub has corrected and a member lost is not noted",
         "engine/missed.rs",
-        "matches!(self, Self::Repair | Self::Sync(PassKind::Scrub { .. }))",
-        "matches!(self, Self::Repair)
+        "matches!(self, Self::Repair | Self::Sync(PassKind::Scrub { .. } | PassKind::Reshape))",
+        "matches!(self, Self::Repair | Self::Sync(PassKind::Reshape))
             || !MUTANT && matches!(self, Self::Sync(PassKind::Scrub { .. }))",
     ),
     mutant(

@@ -56,8 +56,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: on as many members as may be missing",
         "engine/staging/mod.rs",
-        "let copies = geo.redundancy() + 1;",
-        "let copies = (geo.redundancy() + usize::from(!MUTANT)).max(1);",
+        "let copies = record.greatest_redundancy() + 1;",
+        "let copies = (record.greatest_redundancy() + usize::from(!MUTANT)).max(1);",
     ),
     mutant(
         "staged: home is written over it without a marker",

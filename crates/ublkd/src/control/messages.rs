@@ -94,8 +94,13 @@ fn pass(kind: PassKind, place: impl Fn(MemberId) -> String) -> String {
 }
 
 /// How a pass has ended.
-fn ended(end: PassEnd) -> String {
+fn ended(kind: PassKind, end: PassEnd) -> String {
     match end {
+        PassEnd::Done if kind == PassKind::Reshape => {
+            "finished; the room that it adds is there when the \
+             array is stopped and started"
+                .to_owned()
+        }
         PassEnd::Done => "finished".to_owned(),
         PassEnd::Cancelled => "was cancelled".to_owned(),
         PassEnd::Aside => "goes on when others are rebuilt".to_owned(),
@@ -141,12 +146,7 @@ pub(super) fn describe(
             at.0
         ),
         Note::PassStarted(kind) => format!("{} started", pass(kind, &place)),
-        Note::PassEnded(PassKind::Reshape, PassEnd::Done) => {
-            "reshape finished; the room that it adds is \
-             there when the array is stopped and started"
-                .to_owned()
-        }
-        Note::PassEnded(kind, end) => format!("{} {}", pass(kind, &place), ended(end)),
+        Note::PassEnded(kind, end) => format!("{} {}", pass(kind, &place), ended(kind, end)),
         Note::BlocksWrong { member, stripe, blocks, corrected } => format!(
             "{}: {blocks} blocks of stripe {} are not what was written{}",
             place(member),
