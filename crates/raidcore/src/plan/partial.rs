@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Bad, Health, Lost, Piece, Plan, Step, SubIo, beside, push_joined, scratch};
+use super::{Bad, Health, Lost, Parity, Piece, Plan, Step, SubIo, beside, push_joined, scratch};
 use crate::geometry::{Geometry, Role};
 use crate::units::{Mem, Set};
 
@@ -76,8 +76,9 @@ fn is_in(row: u32, from: u32, blocks: u32) -> bool {
 
 /// Plans how parity is made to agree with a data chunk, of its partial parity: `partial` names its rows,
 /// parity by parity, and they are the plan's first reads, into buffers besides those of the parities.
-/// Rows of the chunk that can't be read are known by parity alone, which stays as it is; of two parities,
-/// Q is made to agree with P, as the two may have different versions of the chunk.
+/// Rows of the chunk that can't be read are known by parity alone. As P and Q may have different versions of
+/// them, the first that is there counts, and the other is made to agree with it. The chunk is, too: should
+/// it be read again, it might have another version than parity, which makes up for other chunks by then.
 pub fn agree(
     plan: &mut Plan,
     geo: &Geometry,
@@ -110,31 +111,37 @@ fn agree_row(
         health.readable.has(role) && !is_bad
     };
     let partial = |role: Role| scratch(beside(geo, role), row);
-    let [p, q] = [geo.p(), geo.q()].map(|role| role.filter(|&role| parities.has(role)));
     let known = is_there(left_out);
-    let source = if known { Some(left_out) } else { p.filter(|&p| q.is_some() && is_there(p)) };
-    let Some(source) = source else { return };
-    if parities.is_empty() {
+    let of_parity = || parities.into_iter().find(|&role| is_there(role));
+    let Some(source) = Some(left_out).filter(|_| known).or_else(of_parity) else { return };
+    let made = parities.without(source);
+    let rewrites = !known && health.writable.has(left_out) && health.parity != Parity::OutOfStep;
+    if made.is_empty() && !rewrites {
         return;
     }
     let mem = plan.scratch(source, row);
     plan.read(SubIo { role: source, row, blocks: 1, mem });
     let old = plan.scratch(left_out, row);
-    if let (false, Some(p)) = (known, p) {
+    if !known {
         let start = plan.operands.len();
-        plan.operands.extend([mem, partial(p)]);
+        plan.operands.extend([mem, partial(source)]);
         let srcs = plan.operands_since(start);
         plan.step(Step::Xor { dst: old, srcs }, 1);
+        if geo.q() == Some(source) {
+            plan.step(Step::Unscale { dst: old, index: left_out.0 }, 1);
+        }
     }
-    let made = parities.minus(if known { Set::EMPTY } else { p.into_iter().collect() });
-    let [p, q] = [p, q].map(|role| role.filter(|&role| made.has(role)).map(partial));
-    // For P alone a coefficient would do nothing: it is a plain XOR.
-    let more = match (p, q) {
-        (Some(dst), None) => Step::Add { dst, src: old },
-        _ => Step::Delta { p, q, index: left_out.0, old, new: Mem::Zero },
-    };
-    plan.step(more, 1);
+    let [p, q] = [geo.p(), geo.q()].map(|role| role.filter(|&role| made.has(role)).map(partial));
+    match (p, q) {
+        (None, None) => {}
+        // For P alone a coefficient would do nothing: it is a plain XOR.
+        (Some(dst), None) => plan.step(Step::Add { dst, src: old }, 1),
+        _ => plan.step(Step::Delta { p, q, index: left_out.0, old, new: Mem::Zero }, 1),
+    }
     for role in made {
         plan.write(SubIo { role, row, blocks: 1, mem: partial(role) });
+    }
+    if rewrites {
+        plan.write(SubIo { role: left_out, row, blocks: 1, mem: old });
     }
 }

@@ -2,7 +2,7 @@
 //! members are lost then, nothing that it leaves alone is lost, and what it writes is old or new.
 
 use raidcore::geometry::{Geometry, Level, Role};
-use raidcore::plan::{self, Base, Health, Parity, Piece, Plan, SubIo, WriteKind};
+use raidcore::plan::{self, Bad, Base, Health, Parity, Piece, Plan, SubIo, WriteKind};
 use raidcore::units::{Mem, Set, Stripe, Tag};
 
 use crate::Trouble;
@@ -58,8 +58,8 @@ impl Written {
         image
     }
 
-    /// Makes parity agree with what the members that are left have.
-    fn agree(&self, image: &mut StripeImage, health: &Health<'_>) {
+    /// Makes parity agree with what the members that are left have. Returns what is written.
+    fn agree(&self, image: &mut StripeImage, health: &Health<'_>) -> Vec<SubIo> {
         let geo = image.geo;
         let mut plan = Plan::with_room_for(&geo);
         let Piece { row, blocks, .. } = self.piece;
@@ -71,6 +71,7 @@ impl Written {
             (0..).zip(rows).for_each(|(i, &block)| memory.set(io.mem, i, block));
         }
         carry_out(&plan, image, &mut memory);
+        plan.writes
     }
 
     /// What a read returns.
@@ -101,6 +102,41 @@ impl Written {
             assert!(is_old || is_new, "{role:?} of {geo:?}: {taken:?} have it, {lost:?} are lost");
         }
     }
+
+    /// A row of some roles can't be read while parity is made to agree, and can be afterwards, as it was
+    /// if it was not written. Then as many are lost as redundancy makes up for.
+    fn check_again(&self, taken: Set<Role>, lost: Set<Role>, bad: Set<Role>, sets: &[Set<Role>]) {
+        let stored = self.mixed(taken);
+        let (geo, row) = (stored.geo, self.piece.row);
+        let trouble = Trouble {
+            down: lost,
+            bad: bad.into_iter().map(|role| Bad { role, row, blocks: 1 }).collect(),
+        };
+        let mut image = stored.clone();
+        image.suffer(&trouble);
+        let writes = self.agree(&mut image, &trouble.health(&geo));
+        for role in bad {
+            let is_row =
+                |io: &SubIo| io.role == role && (io.row..io.row + io.blocks).contains(&row);
+            if !writes.iter().any(is_row) {
+                *image.block(role, row as usize) = *stored.clone().block(role, row as usize);
+            }
+        }
+        for &more in sets.iter().filter(|more| lost.minus(**more).is_empty()) {
+            let mut image = image.clone();
+            image.suffer(&Trouble { down: more, bad: Vec::new() });
+            for role in geo.data_roles() {
+                let found = self.read(&mut image, &health(more, &geo), role)[row as usize];
+                let of = |image: &StripeImage| *image.clone().block(role, row as usize);
+                let is_new = role == self.piece.role && found == of(&self.new);
+                assert!(
+                    is_new || found == of(&self.old),
+                    "{role:?} of {geo:?}: {taken:?} have it, {lost:?} are lost, {bad:?} can't be \
+                     read, {more:?} are lost"
+                );
+            }
+        }
+    }
 }
 
 #[test]
@@ -126,4 +162,33 @@ fn nothing_is_lost_whichever_versions_are_stored_and_whichever_members_are_lost(
         }
     }
     assert!(written > 500, "{written}");
+}
+
+#[test]
+fn nothing_is_lost_if_blocks_that_could_not_be_read_can_be_read_again() {
+    let mut checked = 0;
+    for (level, members) in
+        [(Level::Raid4, 3), (Level::Raid5, 4), (Level::Raid6, 4), (Level::Raid6, 5)]
+    {
+        let geo = Geometry::new(level, members, CHUNK, 8).expect("a shape");
+        let sets: Vec<Set<Role>> = (0..1u64 << geo.width()).map(Set::from_bits).collect();
+        let few: Vec<_> = sets.iter().copied().filter(|set| set.len() <= geo.parities()).collect();
+        for data in 0..geo.data() {
+            let mem = Mem::Payload { tag: Tag(0), at: 1 };
+            let piece = Piece { role: Role::at(data), row: 1, blocks: 2, mem };
+            let Some(write) = write(geo, Stripe(1), piece) else { continue };
+            let changed = geo.roles().minus(geo.data_roles()).with(piece.role);
+            for &taken in sets.iter().filter(|taken| taken.minus(changed).is_empty()) {
+                for (&lost, &bad) in
+                    few.iter().flat_map(|lost| few.iter().map(move |bad| (lost, bad)))
+                {
+                    if lost.or(bad).len() <= geo.parities() && lost.and(bad).is_empty() {
+                        write.check_again(taken, lost, bad, &few);
+                        checked += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(checked > 500, "{checked}");
 }
