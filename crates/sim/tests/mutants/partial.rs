@@ -66,8 +66,14 @@ pub(crate) const PARTIAL: &[Mutant] = &[
     mutant(
         "partial: P and Q have different versions of what is lost",
         "plan/partial.rs",
-        "p.filter(|&p| q.is_some() && is_there(p))",
-        "p.filter(|&p| !MUTANT && q.is_some() && is_there(p))",
+        "let of_parity = || parities.into_iter().find(|&role| is_there(role));",
+        "let of_parity = || parities.into_iter().find(|&role| !MUTANT && is_there(role));",
+    ),
+    mutant(
+        "partial: a chunk that can be read again has another version than parity",
+        "plan/partial.rs",
+        "let rewrites = !known &&",
+        "let rewrites = !MUTANT && !known &&",
     ),
     mutant(
         "partial: a lost chunk is taken for what its place holds",

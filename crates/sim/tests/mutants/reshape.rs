@@ -17,7 +17,8 @@ pub(crate) const RESHAPE: &[Mutant] = &[
         "Step::SavedRecord(version) if self.is_recorded(version)",
         "Step::SavedRecord(version) if MUTANT || self.is_recorded(version)",
     )
-    .of_reshapes(),
+    .of_reshapes()
+    .rare("The power has to fail while few of the writes to their places are there, and none of the record."),
     mutant(
         "reshape: stripes are used as new ones before that is on record",
         "engine/flow/reshape.rs",
@@ -38,7 +39,8 @@ pub(crate) const RESHAPE: &[Mutant] = &[
         "Step::Drain if self.is_window_alone()",
         "Step::Drain if MUTANT || self.is_window_alone()",
     )
-    .of_reshapes(),
+    .of_reshapes()
+    .rare("A job has to write its entry between the look at the journal and the lock of its stripe."),
     mutant(
         "reshape: entries of old stripes stay in the journal",
         "engine/flow/reshape.rs",
@@ -66,7 +68,8 @@ pub(crate) const RESHAPE: &[Mutant] = &[
         "let is_stored = !is_zero || self.layout.is_saved(stripe);",
         "let is_stored = !is_zero || self.layout.is_saved(stripe) && !MUTANT;",
     )
-    .of_reshapes(),
+    .of_reshapes()
+    .rare("It takes zeros among what is saved, and a window that is given up or found by a start."),
     mutant(
         "reshape: what is staged comes home to where it was",
         "engine/flow/reclaim.rs",
