@@ -91,3 +91,58 @@ for level in raid4 raid5 raid6; do
     ((mismatches > 0)) || fail "md has not noticed a changed byte"
     mdadm --stop /dev/md7 2>/dev/null
 done
+
+# kept: what was written before a reshape, behind what the load writes, is as it was.
+kept() {
+    cmp -i $((20 << 20)):0 -n $((40 << 20)) "$disk" /tmp/kept
+}
+
+# reshaped TARGET MEMBERS...: the array becomes another under load, and its daemon is killed meanwhile.
+reshaped() {
+    local target=$1 new
+    shift
+    for new in "$@"; do
+        evenkeel disk add tank "$new" >/dev/null
+        members+=("$new")
+    done
+    stop
+    start --reshape "$target"
+    load verify --bsrange=4k-128k --blockalign=4k --size=16M --iodepth=16
+    under_load 100
+    unload
+    kill_daemon
+    start
+    kept
+    evenkeel rebuild status tank --wait >/dev/null
+    kept
+    stop
+    start
+}
+
+say "raid5 of three becomes one of five, and then raid6 of six"
+members=()
+null_members 6 48
+new=("${members[@]:3}")
+members=("${members[@]:0:3}")
+create --level raid5 >/dev/null
+start
+dd if=/dev/urandom of=/tmp/kept bs=1M count=40 status=none
+dd if=/tmp/kept of="$disk" bs=1M seek=20 oflag=direct status=none
+reshaped raid5:5: "${new[@]:0:2}"
+size=$(blockdev --getsize64 "$disk")
+reshaped raid6:6: "${new[2]}"
+same "the size" "$(blockdev --getsize64 "$disk")" "$size"
+kept
+# What reads as zeros by the map, md would read as what members hold there.
+dd if=/dev/urandom of="$disk" bs=1M seek=16 count=4 oflag=direct status=none
+dd if=/dev/urandom of="$disk" bs=64K seek=$((60 * 16)) count=$(((size >> 16) - 60 * 16)) oflag=direct \
+    status=none
+kept
+whole
+dd if="$disk" of=/tmp/copy bs=1M status=none
+stop
+told
+level=raid6 options=(--metadata=1.2 --data-offset="${OFFSET}K")
+assembled "${members[@]}"
+same "what differs" "$mismatches" 0
+mdadm --stop /dev/md7 2>/dev/null

@@ -42,6 +42,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("examine", "m0 m1 m2", true),
     ("examine", "m0 nothere", true),
     ("start", "--background m0 m1 m2", true),
+    ("reshape", "tank --members +1", false),
     ("restart", "tank", true),
     ("list", "", true),
     ("iostat", "", true),

@@ -25,16 +25,18 @@ impl Engine {
         if rebuilds && self.wait_for_replay_to_be_void(id, out) {
             return Stage::Plan;
         }
-        if rebuilds && self.range.journal.would_change(self.range.jobs[id].stripe) {
+        let stripe = self.range.jobs[id].stripe;
+        let (journal, unkept) = (&self.range.journal, self.array.membership.has_unkept());
+        if rebuilds && (journal.would_change(stripe) || unkept && journal.would_replay(stripe)) {
             // Writes are refused, so the entry stays, and a replay of it would leave out what is filled
-            // here from what it replaces.
+            // here from what it replaces. Or what it holds came home and may not have been kept, and
+            // a start would pass over an entry that the device filled here does not have.
             self.range.jobs[id].error = Some(RequestError::Io);
             return Stage::Finish;
         }
         if self.range.jobs.is_given_up(id) {
             return Stage::Finish;
         }
-        let stripe = self.range.jobs[id].stripe;
         let (readable, writable) = self.health(stripe);
         if self.range.jobs[id].turn == Turn::Beside && !self.range.jobs.reads_home(id, readable) {
             return self.range.jobs.fall_in(id);

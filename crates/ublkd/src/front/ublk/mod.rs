@@ -259,8 +259,9 @@ impl UblkServer {
     ) -> Result<Self, UblkError> {
         let id = left.id;
         let foreign = |what| UblkError::Foreign { disk: disk::path(id), what };
-        if control.capacity(id)? != request::capacity(volume) {
-            return Err(foreign("its size differs"));
+        // It is smaller if the array has grown since, and gets its new size when it is made anew.
+        if control.capacity(id)? > request::capacity(volume) {
+            return Err(foreign("it is larger"));
         }
         if left.request_bytes > request_bytes(volume) {
             return Err(foreign("its requests are larger than the array's buffers"));
