@@ -105,4 +105,12 @@ pub(crate) const RESHAPE: &[Mutant] = &[
         "if at < capacity || MUTANT { memory() }",
     )
     .of_reshapes(),
+    mutant(
+        "reshape: a rebuild fills what a start would not carry out any more",
+        "engine/flow/planning.rs",
+        "unkept && journal.would_replay(stripe)",
+        "!MUTANT && unkept && journal.would_replay(stripe)",
+    )
+    .of_reshapes()
+    .rare("All members have to fail a flush, a spare to be filled after that, and then the power to fail."),
 ];
