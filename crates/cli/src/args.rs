@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use raidcore::meta::Target;
 use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
+use ublkd::becomes::Becomes;
 use ublkd::control::RUN_DIR;
 use ublkd::front::LogicalBlock;
 
@@ -30,7 +30,7 @@ pub(crate) use lab::{
 pub(crate) use manage::{CacheAction, DiskAction, PolicyAction, RebuildAction, ScrubAction};
 pub(crate) use plan::{LifeArgs, PlanAction, SwanArgs};
 pub(crate) use reshape::ReshapeArgs;
-use reshape::target;
+use reshape::becomes;
 pub(crate) use simulate::{SimulateArgs, SimulatedWorld};
 pub(crate) use staging::{StagingArg, places as staging_places};
 
@@ -243,9 +243,9 @@ pub(crate) struct StartArgs {
     /// what there is. What is on record if not given
     #[arg(long, value_parser = policy)]
     pub(crate) policy: Option<Scheme>,
-    /// Begin to reshape it, to LEVEL:MEMBERS:PLACEMENT
-    #[arg(long, hide = true, value_parser = target)]
-    pub(crate) reshape: Option<Target>,
+    /// Make it another array: LEVEL:MEMBERS:CHUNK:PLACEMENT, or larger with max
+    #[arg(long, hide = true, value_parser = becomes)]
+    pub(crate) reshape: Option<Becomes>,
     /// Serve over NBD on a Unix socket; in the run directory if no path is given
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     pub(crate) nbd: Option<Option<PathBuf>>,

@@ -303,15 +303,15 @@ fn check(array: &Assembled, images: &[MemberImage]) {
     used.extend(&array.stale);
     used.sort_unstable();
     assert_eq!(used, (0..images.len()).collect::<Vec<_>>(), "each image is used once or left out");
-    assert_eq!(array.bitmap.len(), record.areas.regions(geometry.stripes()));
-    assert_eq!(array.zero_map.len(), geometry.stripes());
+    assert_eq!(array.bitmap.len(), record.areas.regions());
+    assert_eq!(array.zero_map.len(), record.areas.stripes());
     assert_eq!(array.bitmap_versions.len(), array.bitmap.pages() as usize);
     assert_eq!(array.zero_versions.len(), array.zero_map.pages() as usize);
     assert!(array.replay.iter().all(|replay| replay.entry < array.next_entry));
     assert!(array.replay.is_empty() || !array.was_clean);
     assert!(array.staged.is_empty() || !array.was_clean);
     for staged in &array.staged {
-        assert!(staged.stripe.0 < geometry.stripes() && !staged.copies.is_empty());
+        assert!(staged.stripe.0 < record.stripes() && !staged.copies.is_empty());
         assert!(staged.copies.iter().all(|&(member, at)| {
             let (start, blocks) = record.staging_of(member);
             (start.0..start.0 + blocks).contains(&at.0)

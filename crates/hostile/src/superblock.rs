@@ -1,5 +1,6 @@
 //! A forged superblock.
 
+use raidcore::geometry::Geometry;
 use raidcore::meta::{
     CodecError, FORMAT, STAGING_MAX, SUPERBLOCK_COPIES, Superblock, SuperblockError, checksum,
     choose_superblock,
@@ -37,10 +38,11 @@ fn check(decoded: Result<Superblock, CodecError>) -> Option<Superblock> {
         }
     };
     let (areas, geometry) = (&found.record.areas, &found.record.geometry);
-    let stripes = geometry.stripes();
+    let (stripes, bits) = (found.record.stripes(), areas.stripes());
+    assert!(stripes <= bits && bits <= data_blocks(geometry) + (1 << 16));
     assert!(areas.meta_blocks() < areas.member_blocks());
-    assert!(areas.meta_blocks() <= stripes / 16_128 + (1 << 18) + (1 << 13));
-    assert!(areas.regions(stripes) <= 1 << 16);
+    assert!(areas.meta_blocks() <= bits / 16_128 + (1 << 18) + (1 << 13));
+    assert!(areas.regions() <= 1 << 16);
     assert!(geometry.capacity() > 0 && geometry.capacity() < 1 << 56);
     assert!((geometry.members()..=MEMBERS_MAX).contains(&found.record.slots.len()));
     assert!(areas.staging_device_blocks() <= areas.meta_blocks() + STAGING_MAX);
@@ -48,6 +50,11 @@ fn check(decoded: Result<Superblock, CodecError>) -> Option<Superblock> {
     let again = encode(&found.record, found.device);
     assert_eq!(Superblock::decode(&again).as_ref(), Ok(&found));
     Some(found)
+}
+
+/// The blocks of a member's chunks.
+fn data_blocks(geometry: &Geometry) -> u64 {
+    geometry.stripes() * u64::from(geometry.chunk())
 }
 
 /// Some bits, spread by the block's own checksum.

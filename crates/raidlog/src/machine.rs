@@ -38,7 +38,7 @@ pub struct Pool {
 impl Pool {
     /// Those of an engine.
     pub(crate) fn of(engine: &Engine) -> Self {
-        Self { count: engine.scratch_buffers(), blocks: engine.geometry().chunk() }
+        Self { count: engine.scratch_buffers(), blocks: engine.layout().chunk() }
     }
 }
 

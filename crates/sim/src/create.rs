@@ -64,7 +64,9 @@ pub(crate) fn create<D: Kept>(
     };
     let resyncs = scenario.used_disks && record.geometry.redundancy() > 0;
     let disk = |place: MemberId| {
-        Disk::new(place.index(), record.meta_blocks_of(place), record.blocks_of(place))
+        let chunk = scenario.reshape.map_or(0, |reshape| reshape.chunk);
+        let blocks = record.blocks_of(place) + scenario.larger + u64::from(chunk);
+        Disk::new(place.index(), record.meta_blocks_of(place), blocks)
     };
     let mut disks: Vec<_> = record.places().map(disk).collect();
     for (disk, slot) in disks.iter_mut().zip(&record.slots) {

@@ -60,7 +60,7 @@ impl World {
     fn expose(&mut self, journaled: bool) {
         let past_the_journal = self.engine().counters().unjournaled_writes > self.settled_full;
         let layout = *self.engine().layout();
-        let unsettled = (0..layout.capacity()).filter(|&lba| self.model.is_unsettled(lba));
+        let unsettled = (0..self.model.len()).filter(|&lba| self.model.is_unsettled(lba));
         let unsettled: Vec<u64> = unsettled.collect();
         match self.scenario.level {
             Level::Raid0 => {}
@@ -78,9 +78,9 @@ impl World {
                 // What is staged may have been coming home.
                 let engine = self.machine.engine(ONLY);
                 let staged = |&lba: &u64| engine.is_staged(Lba(lba));
-                let coming = (0..layout.capacity()).filter(staged);
+                let coming = (0..self.model.len()).filter(staged);
                 let stripes = unsettled.into_iter().chain(coming).map(|lba| lba / width * width);
-                let end = layout.capacity();
+                let end = self.model.len();
                 self.exposed.extend(stripes.flat_map(|lba| lba..(lba + width).min(end)));
             }
         }
@@ -109,8 +109,13 @@ impl World {
         for i in 0..count {
             there.swap(i, i + self.source.below((count - i) as u64) as usize);
         }
-        let (mut assembled, there) = self.assemble(there, &returned);
-        self.begin_reshape(&mut assembled);
+        let (mut assembled, mut there) = self.assemble(there, &returned);
+        if self.becomes_another(&mut assembled) && !self.write_maps(&assembled, &there) {
+            // The power has failed before any record tells of it.
+            (assembled, there) = self.assemble(there, &returned);
+            self.forget_what_it_becomes(&assembled);
+        }
+        self.areas = assembled.record.areas.clone();
         let devices = devices_of(&assembled, &there);
         self.trace(format_args!("the power is back: {assembled:?}"));
         self.model.crashed();

@@ -68,6 +68,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         placement: 0,
         whole_entries: true,
         reshape: None,
+        larger: 0,
         used_disks: false,
         tags: 16,
         jobs: 30,

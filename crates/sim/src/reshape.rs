@@ -1,17 +1,21 @@
 //! Arrays that become others: begun at a start after a clean stop, with all members there.
 
+use std::rc::Rc;
+
 use raidcore::meta::{Assembled, ReshapeError, Target};
 
 use crate::scenario::{Becomes, placement};
 use crate::world::{World, payload};
 
 impl World {
-    /// Sees to it that the array can be reshaped after a stop, if it is to be; tells whether it is.
+    /// Sees to it that the array can become another after a stop, if it is to; tells whether it is.
     pub(crate) fn prepares_to_reshape(&mut self) -> bool {
-        let Some(Becomes { more, .. }) = self.scenario.reshape.filter(|_| !self.has_begun) else {
+        let reshape = self.scenario.reshape.filter(|_| !self.has_begun);
+        if reshape.is_none() && (self.scenario.larger == 0 || self.enlarged.is_some()) {
             return false;
-        };
+        }
         self.heal(Self::is_whole);
+        let more = reshape.map_or(0, |Becomes { more, .. }| more);
         while self.engine().spares().count() < more {
             let spare = self.new_spare();
             self.command(spare);
@@ -21,28 +25,42 @@ impl World {
         true
     }
 
-    /// Begins to reshape an array that is being started, if it is to be and can be.
-    pub(crate) fn begin_reshape(&mut self, assembled: &mut Assembled) {
-        let Some(becomes) = self.scenario.reshape else { return };
+    /// Makes an array that is being started another, if it is to be and can be; tells whether it does.
+    pub(crate) fn becomes_another(&mut self, assembled: &mut Assembled) -> bool {
+        self.forget_what_it_becomes(assembled);
+        self.begin_reshape(assembled) || self.enlarge(assembled)
+    }
+
+    /// A crash may have come before what it was to become was on record.
+    pub(crate) fn forget_what_it_becomes(&mut self, assembled: &Assembled) {
         let from = assembled.record.geometry;
-        // A crash may have come before the beginning was on record.
-        (self.scenario.level, self.scenario.members) = (from.level(), from.members());
-        self.has_begun &= (from.level(), from.members()) == self.target;
-        if self.has_begun {
-            return;
-        }
+        let is = (from.level(), from.members(), from.chunk());
+        (self.scenario.level, self.scenario.members, self.scenario.chunk) = is;
+        self.has_begun &= is == self.target;
+        self.enlarged = self.enlarged.filter(|&stripes| stripes <= from.stripes());
+    }
+
+    fn begin_reshape(&mut self, assembled: &mut Assembled) -> bool {
+        let Some(becomes) = self.scenario.reshape.filter(|_| !self.has_begun) else { return false };
+        let from = assembled.record.geometry;
         let members = from.members() + becomes.more;
         let target = Target {
             level: Some(becomes.level),
             members: Some(members),
+            chunk: (becomes.chunk > 0).then_some(becomes.chunk),
             placement: Some(placement(becomes.level, members, becomes.placement)),
         };
         match assembled.begin_reshape(&target) {
             Ok(_) => {
                 self.trace(format_args!("it becomes {target:?}"));
+                let chunk = assembled.record.geometry.chunk();
                 (self.scenario.level, self.scenario.members) = (becomes.level, members);
-                self.target = (becomes.level, members);
+                self.scenario.chunk = chunk;
+                self.target = (becomes.level, members, chunk);
                 self.has_begun = true;
+                // Stripes have other numbers.
+                self.enlarged = None;
+                true
             }
             Err(
                 ReshapeError::Degraded
@@ -51,17 +69,56 @@ impl World {
                 | ReshapeError::Nothing
                 | ReshapeError::Shrinks { .. }
                 | ReshapeError::NoRoom
+                | ReshapeError::TooSmall { .. }
                 | ReshapeError::Layout(_)
                 | ReshapeError::Geometry(_),
-            ) => {}
+            ) => false,
             Err(error) => panic!("it can't be reshaped: {error}"),
         }
     }
 
-    /// What the array has become larger by reads as zeros.
+    fn enlarge(&mut self, assembled: &mut Assembled) -> bool {
+        if self.scenario.larger == 0 || self.enlarged.is_some() {
+            return false;
+        }
+        match assembled.enlarge() {
+            Ok(()) => {
+                let stripes = assembled.record.geometry.stripes();
+                self.trace(format_args!("it gets {stripes} stripes"));
+                self.enlarged = Some(stripes);
+                self.summary.enlarged += 1;
+                true
+            }
+            Err(
+                ReshapeError::UnderWay
+                | ReshapeError::Degraded
+                | ReshapeError::Unclean
+                | ReshapeError::TooSmall { .. }
+                | ReshapeError::Layout(_),
+            ) => false,
+            Err(error) => panic!("it can't become larger: {error}"),
+        }
+    }
+
+    /// Writes what members have to have before a start, unless the power fails amid it.
+    pub(crate) fn write_maps(&mut self, assembled: &Assembled, there: &[usize]) -> bool {
+        let pages: Vec<_> = assembled.relaid_maps().collect();
+        let is_cut = self.source.chance(1, 3);
+        let slots = assembled.slots.iter().take(assembled.record.geometry.members());
+        for disk in slots.flatten().map(|&image| there[image]) {
+            for (at, page) in &pages {
+                if !is_cut || self.source.chance(1, 2) {
+                    self.disks[disk].write_meta(at.0, Rc::new(*page), true);
+                }
+            }
+        }
+        !is_cut
+    }
+
+    /// What the array has become larger by reads as zeros, once that is on record.
     pub(crate) fn grow(&mut self) {
         let capacity = self.engine().layout().capacity();
-        if capacity > self.model.len() {
+        if capacity > self.model.len() && self.engine().is_serving() {
             self.model.grow(capacity);
             let mut buffers = payload(&self.scenario, capacity).into_iter();
             for buffer in &mut self.memory.payload {

@@ -54,6 +54,9 @@ pub struct Scenario {
     /// What the array becomes after its first life, if anything.
     #[serde(default)]
     pub reshape: Option<Becomes>,
+    /// By how many blocks members are larger than they have to be, which the array gets at a later start.
+    #[serde(default)]
+    pub larger: u64,
     /// Whether the disks are SSDs that collect garbage, which decide when I/O ends; otherwise
     /// chance does.
     #[serde(default)]
@@ -98,6 +101,9 @@ pub struct Becomes {
     pub more: usize,
     /// Which of the level's placements: 0 is the default, followed by the others.
     pub placement: usize,
+    /// Blocks of a chunk; 0 if that stays.
+    #[serde(default)]
+    pub chunk: u32,
     /// How many blocks of each member are moved at a time.
     pub blocks: u32,
 }
@@ -220,6 +226,7 @@ impl Playable for Scenario {
             placement: 0,
             whole_entries: false,
             reshape: None,
+            larger: 0,
             consistency,
             // Mostly so small that it is always full.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -292,6 +299,9 @@ impl Playable for Scenario {
         s.with(|s| s.distributed_spare = false);
         s.with(|s| s.placement = 0);
         s.with(|s| s.reshape = None);
+        s.with(|s| s.larger = 0);
+        s.with(|s| s.larger /= 2);
+        s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.chunk = 0));
         s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.more = reshape.more.min(1)));
         s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.placement = 0));
         s.with(|s| s.whole_entries = false);
@@ -333,15 +343,16 @@ impl Scenario {
         placement(self.level, self.members, self.placement)
     }
 
-    /// The same with a reshape of an array with parity and a journal, drawn by `seed`; nothing if this is
-    /// none, or has what can't be taken along.
+    /// The same with a reshape or larger members, drawn by `seed`; nothing if this can have neither.
     #[must_use]
     pub fn reshaped(mut self, seed: u64) -> Option<Self> {
+        let mut source = Source::seed(seed ^ 0x7e5_4a9e);
         let parity = matches!(self.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
         if !parity || self.distributed_spare || self.staging_devices > 0 {
-            return None;
+            self.lives = self.lives.max(2);
+            self.larger = u64::from(self.chunk) * (1 + source.below(20));
+            return source.chance(1, 8).then_some(self);
         }
-        let mut source = Source::seed(seed ^ 0x7e5_4a9e);
         let level = source.one_of(&[Level::Raid4, Level::Raid5, Level::Raid6, Level::Raid6]);
         let loses = usize::from(level == Level::Raid6 && self.level != Level::Raid6);
         self.consistency = Consistency::Journal;
@@ -352,7 +363,16 @@ impl Scenario {
         let more = loses + source.below(3) as usize;
         let placement = if source.chance(1, 3) { source.below(7) as usize } else { 0 };
         let blocks = self.chunk * source.one_of(&[1, 1, 2, 4, 16]);
-        self.reshape = Some(Becomes { level, more, placement, blocks });
+        let chunk = if source.chance(1, 2) { 1 << source.below(5) } else { 0 };
+        self.larger = source.one_of(&[0, 0, 1, 5, 20]) * u64::from(self.chunk);
+        self.reshape = Some(Becomes { level, more, placement, chunk, blocks });
+        if source.chance(1, 5) {
+            // Nothing but chunks, with marks in the bitmap: every window is saved.
+            let (level, placement) = (self.level, self.placement);
+            let chunk = if source.chance(1, 2) { 2 * self.chunk } else { self.chunk.div_ceil(2) };
+            self.reshape = Some(Becomes { level, more: 0, placement, chunk, blocks });
+            self.load.whole = self.load.whole.max(2);
+        }
         Some(self)
     }
 

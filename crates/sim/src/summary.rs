@@ -28,6 +28,8 @@ pub struct Summary {
     pub warm: u64,
     /// Stripes that reshapes have moved.
     pub reshaped: u64,
+    /// How many arrays have become larger with their members.
+    pub enlarged: u64,
     /// Reads that were served from copies, as home was busy.
     pub copy_reads: u64,
     /// How often SSDs collected garbage, if the disks are SSDs.
@@ -75,6 +77,7 @@ impl AddAssign for Summary {
         self.reclaimed += other.reclaimed;
         self.warm += other.warm;
         self.reshaped += other.reshaped;
+        self.enlarged += other.enlarged;
         self.copy_reads += other.copy_reads;
         self.simulated += other.simulated;
         self.digest ^= other.digest;

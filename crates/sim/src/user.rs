@@ -15,7 +15,7 @@ impl World {
             return false;
         };
         let load = self.scenario.load;
-        let capacity = self.engine().layout().capacity();
+        let capacity = self.model.len();
         let stripe = self.engine().layout().stripe_blocks();
         let most = u64::from(load.blocks).min(capacity);
         let mut blocks = 1 + self.source.below(most);
@@ -74,7 +74,7 @@ impl World {
 
     /// Begins to read the whole array, whatever the limits of users.
     pub(crate) fn begin_survey(&mut self) {
-        let blocks = self.engine().layout().capacity() as u32;
+        let blocks = self.model.len() as u32;
         let request = Request { tag: Tag(0), op: Op::Read, lba: Lba(0), blocks, fua: false };
         let begun = self.model.now();
         self.requests[0] = Some(Outstanding { request, begun, full: 0, survey: true });

@@ -91,7 +91,9 @@ pub(crate) struct World {
     /// The array is being reshaped, or was.
     pub(crate) has_begun: bool,
     /// The level and the members that it gets.
-    pub(crate) target: (Level, usize),
+    pub(crate) target: (Level, usize, u32),
+    /// How many stripes it has since it became larger, if it did.
+    pub(crate) enlarged: Option<u64>,
     sink: Option<Sink>,
 }
 
@@ -147,7 +149,8 @@ impl World {
             summary: Summary::default(),
             digest: Digest::default(),
             has_begun: false,
-            target: (Level::Raid0, 0),
+            target: (Level::Raid0, 0, 0),
+            enlarged: None,
             sink,
         };
         world.begin_life();
@@ -301,7 +304,7 @@ impl World {
     /// A host may give back the memory of free buffers at any time.
     fn spoil_free_memory(&mut self) {
         if self.scenario.warm_blocks > 0 {
-            let chunk = self.engine().geometry().chunk();
+            let chunk = self.engine().layout().chunk();
             let free: Vec<u16> = self.machine.free_buffers().collect();
             for buffer in free {
                 self.memory.blocks_mut(Mem::Scratch { buffer, at: 0 }, chunk).fill([0x5a; KEPT]);

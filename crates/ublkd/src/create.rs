@@ -40,7 +40,7 @@ pub use problem::{CreateError, CreateNote};
 pub use staging::{StagingError, StagingSize};
 use staging::{check_places, device_ring};
 use write::{needs_resync, write};
-pub(crate) use write::{prepare_return, prepare_spare};
+pub(crate) use write::{prepare_return, prepare_spare, write_blocks};
 
 /// The longest name of an array, in bytes: what the superblock has room for.
 const NAME_MAX: usize = 63;

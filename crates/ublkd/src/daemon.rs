@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raidcore::engine::RequestError;
-use raidcore::meta::{ArrayRecord, AssembleOptions, ReshapeError, Target};
+use raidcore::meta::{ArrayRecord, AssembleOptions};
 use raidlog::RecoveryError;
 use steering::scheme::Scheme;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,6 +31,7 @@ pub use fronts::{FrontConfig, FrontError};
 pub use missing::Missing;
 
 use crate::attach::{AttachError, Attached, identity};
+use crate::becomes::{self, BecomeError, Becomes};
 use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
 use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
@@ -56,8 +57,8 @@ pub struct DaemonConfig {
     pub host: HostConfig,
     /// The policy against garbage collection from now on; that on record if not given.
     pub policy: Option<Scheme>,
-    /// What the array is to become, under load, if it is to be another.
-    pub reshape: Option<Target>,
+    /// What the array is to become, if it is to be another.
+    pub becomes: Option<Becomes>,
     /// How it is served.
     pub fronts: FrontConfig,
     /// The HTTP address for metrics. Everyone who can reach it can read them.
@@ -77,14 +78,9 @@ pub enum DaemonError {
     /// The array can't follow the policy.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The array can't become what it is to be.
-    #[error("{name} can't be reshaped: {why}")]
-    Reshape {
-        /// The array.
-        name: String,
-        /// Why.
-        why: ReshapeError,
-    },
+    /// It can't become another array.
+    #[error(transparent)]
+    Become(#[from] BecomeError),
     /// There is no control socket.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -155,8 +151,8 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Ok(());
         }
     };
-    if let Some(target) = &config.reshape {
-        begin_reshape(&mut attached, target)?;
+    if let Some(becomes) = &config.becomes {
+        becomes::begin(&mut attached.groups[0], becomes)?;
     }
     let assembled = attached.groups.iter().map(|group| &group.assembled);
     let records: Vec<ArrayRecord> = assembled.clone().map(|array| array.record.clone()).collect();
@@ -220,21 +216,6 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         run_dir,
     };
     running.serve(&mut signals, ready).await
-}
-
-/// What was attached becomes another array. Spares become members, with their devices.
-fn begin_reshape(attached: &mut Attached, target: &Target) -> Result<(), DaemonError> {
-    let name = attached.record().name.clone();
-    let Group { assembled, devices } = &mut attached.groups[0];
-    let places = assembled.record.slots.len();
-    let taken = assembled.begin_reshape(target);
-    let taken = taken.map_err(|why| DaemonError::Reshape { name, why })?;
-    let (mut spares, mut members) = (devices.split_off(places), Vec::new());
-    for &index in taken.iter().rev() {
-        members.push(spares.remove(index));
-    }
-    devices.extend(members.into_iter().rev().chain(spares));
-    Ok(())
 }
 
 /// Starts what was attached.

@@ -5,6 +5,7 @@
 
 mod arena;
 pub mod attach;
+pub mod becomes;
 mod compute;
 pub mod control;
 pub mod create;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use raidcore::geometry::{Level, Placement, Shares};
 use raidcore::meta::Consistency;
+use raidcore::units::BLOCK_BYTES;
 use raidlog::Layout;
 use steering::hold::Cache;
 use steering::scheme::Scheme;
@@ -63,8 +64,8 @@ pub(crate) struct CreateArgs {
           value_parser = parity_shares_or_auto)]
     pub(crate) parity_shares: Option<ParityShares>,
     /// How much of a member is written before the next one's turn: 4K to 1M, a power of two
-    #[arg(long, short, default_value = "64K", value_name = "SIZE")]
-    pub(crate) chunk: Size,
+    #[arg(long, short, default_value = "64K", value_name = "SIZE", value_parser = chunk)]
+    pub(crate) chunk: u32,
     /// What survives an unclean stop. A journal unless given; of a log volume's groups a bitmap, which
     /// is enough: what a crash tears there was not acknowledged
     #[arg(long, value_enum)]
@@ -181,6 +182,16 @@ impl From<ConsistencyArg> for Consistency {
             ConsistencyArg::Resync => Self::Resync,
         }
     }
+}
+
+/// A chunk, in blocks.
+pub(super) fn chunk(text: &str) -> Result<u32, String> {
+    let Size(bytes) = text.parse()?;
+    let (block, blocks) = (BLOCK_BYTES as u64, bytes / BLOCK_BYTES as u64);
+    if !bytes.is_multiple_of(block) || !blocks.is_power_of_two() || blocks > 256 {
+        return Err(format!("the chunk must be a power of two from 4K to 1M, not {bytes} bytes"));
+    }
+    Ok(blocks as u32)
 }
 
 /// A part of the log in thousandths: 20%, or 12.5%.

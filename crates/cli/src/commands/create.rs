@@ -46,7 +46,7 @@ fn log_config(args: &CreateArgs, layout: Layout) -> Result<LogConfig> {
     }
     let new = LogConfig::new(&args.name, layout, args.members.clone());
     Ok(LogConfig {
-        chunk: chunk(args)?,
+        chunk: args.chunk,
         consistency: args.consistency.map_or(new.consistency, Into::into),
         segment: u32::try_from(args.segment.blocks()).unwrap_or(u32::MAX),
         spare: args.over_provisioning,
@@ -57,17 +57,6 @@ fn log_config(args: &CreateArgs, layout: Layout) -> Result<LogConfig> {
         preallocate: args.preallocate,
         ..new
     })
-}
-
-/// The chunk in blocks.
-fn chunk(args: &CreateArgs) -> Result<u32> {
-    let Size(chunk) = args.chunk;
-    let block = BLOCK_BYTES as u64;
-    let blocks = chunk / block;
-    if !chunk.is_multiple_of(block) || !blocks.is_power_of_two() || blocks > 256 {
-        bail!("the chunk must be a power of two from 4K to 1M, not {chunk} bytes");
-    }
-    Ok(blocks as u32)
 }
 
 fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
@@ -81,7 +70,7 @@ fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
     Ok(CreateConfig {
         placement,
         by_age,
-        chunk: chunk(args)?,
+        chunk: args.chunk,
         consistency: args.consistency.map_or(new.consistency, Into::into),
         staging,
         staging_devices,

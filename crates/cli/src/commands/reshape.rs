@@ -23,7 +23,11 @@ pub(crate) fn reshape(args: &ReshapeArgs, run_dir: &Path, output: Output) -> Res
     let ready = replace_process(&args.name, args.force, &begins, run_dir)?;
     output.result(&json!({ "array": ready }), || {
         let name = &args.name;
-        format!("{}\nit is being reshaped; `evenkeel status {name}` tells how far", text(&ready))
+        let what = match args.size {
+            Some(_) => "it uses all of its members".to_owned(),
+            None => format!("it is being reshaped; `evenkeel status {name}` tells how far"),
+        };
+        format!("{}\n{what}", text(&ready))
     });
     Ok(ExitCode::SUCCESS)
 }

@@ -186,7 +186,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         options: AssembleOptions { degraded: args.degraded, force: args.force },
         host: HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() },
         policy: args.policy,
-        reshape: args.reshape,
+        becomes: args.reshape,
         fronts: FrontConfig {
             nbd: args.nbd.is_some() || none_asked,
             nbd_socket: args.nbd.flatten().map(absolute),
@@ -256,7 +256,7 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::Attach(_) => "attach",
         DaemonError::Policy(error) => error.code(),
         DaemonError::Lost(_) => "no-volume",
-        DaemonError::Reshape { .. } => "reshape",
+        DaemonError::Become(_) => "reshape",
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
         DaemonError::Metrics { .. } => "metrics",

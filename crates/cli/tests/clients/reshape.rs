@@ -85,7 +85,7 @@ fn a_reshape_goes_on_after_the_process_was_killed() {
     world.stop();
     world.set_members("m0 m1 m2 m3");
     // The option that `evenkeel reshape` gives to the process that begins it.
-    world.start("--reshape raid6:4:");
+    world.start("--reshape raid6:4::");
     for _ in 0..3 {
         world.kill();
         world.start("");
@@ -97,4 +97,48 @@ fn a_reshape_goes_on_after_the_process_was_killed() {
     world.start("");
     assert_eq!(world.status()["level"], "raid6");
     compare(&world, &content);
+}
+
+#[test]
+fn an_array_gets_other_chunks_and_all_of_members_that_have_become_larger() {
+    let mut world = World::new("raid5", 3, 40);
+    world.set_members("m0 m1 m2");
+    world.start("");
+    let before = world.status()["capacity_bytes"].as_u64().expect("a number");
+    let mut content = pattern(5, before as usize);
+    fill(&world, &content);
+    for chunk in ["16K", "256K"] {
+        world.stop();
+        world.start(&format!("--reshape ::{chunk}:"));
+        compare(&world, &content);
+        world.kill();
+        world.start("");
+        wait(&world);
+        compare(&world, &content);
+    }
+    world.stop();
+    let start = "start --background --nbd m0 m1 m2";
+    world.evenkeel(start);
+    let refused = world.try_evenkeel("reshape tank --size max");
+    refused.refused(&["can't be reshaped: a member has", "replace it by a larger one first"]);
+    assert_eq!(world.status()["chunk_bytes"], 256 << 10);
+
+    for member in ["m0", "m1", "m2"] {
+        let file = std::fs::File::options().write(true).open(world.path(member));
+        file.and_then(|file| file.set_len(70 * MIB)).expect("it becomes larger");
+    }
+    world.evenkeel("reshape tank --size max");
+    let after = world.status()["capacity_bytes"].as_u64().expect("a number");
+    assert_eq!(after - before, 2 * 30 * MIB, "two of three members hold data");
+    content.resize(after as usize, 0);
+    compare(&world, &content);
+    let mut nbd = world.nbd();
+    assert_eq!(nbd.write(after - MIB, &[7; 4096], true), Ok(()), "all of it is there");
+    content[(after - MIB) as usize..][..4096].fill(7);
+    drop(nbd);
+    world.evenkeel("stop tank");
+    world.start("");
+    world.evenkeel("disk fail tank 1");
+    compare(&world, &content);
+    world.stop();
 }

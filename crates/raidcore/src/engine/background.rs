@@ -182,6 +182,14 @@ impl Background {
         }
     }
 
+    /// There are no stripes from this one on any more. Of members that are being rebuilt what is filled ahead
+    /// of the rest is forgotten, too.
+    pub(super) fn forget_from(&mut self, stripe: u64) {
+        for progress in self.rebuilt.iter_mut().filter(|progress| progress.count() > 0) {
+            *progress = Progress::from(progress.base().min(stripe));
+        }
+    }
+
     /// The members whose rebuilds wait for others'.
     pub(super) fn aside(&self) -> Set<MemberId> {
         self.aside

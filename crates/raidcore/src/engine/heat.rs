@@ -76,7 +76,9 @@ impl Heat {
     /// The range that users ask for most, of those that are none of these; of equals the first.
     pub(super) fn hottest(&self, gone: &Ranges) -> Option<u64> {
         let left = (0..gone.count()).filter(|&range| !gone.has(range)).rev();
-        left.max_by_key(|&range| self.counts[range as usize])
+        // The maps may be for more stripes than there are, and have larger ranges.
+        let stripe = |range| Stripe(gone.stripes(range).0);
+        left.max_by_key(|&range| self.counts[self.ranges.of(stripe(range)) as usize])
     }
 }
 
@@ -102,6 +104,16 @@ mod tests {
             assert!(order.take(5).eq([2, 5, 1000, 0, 1]));
             assert_eq!(heat.half_in(), Some((1, 1024)));
         }
+    }
+
+    #[test]
+    fn ranges_of_fewer_stripes_than_the_maps_have_are_found() {
+        let mut heat = Heat::new(2201, &[]);
+        heat.note(Stripe(1999));
+        assert_eq!(heat.hottest(&Ranges::none(2000)), Some(999));
+        heat.note(Stripe(2200));
+        heat.note(Stripe(2200));
+        assert_eq!(heat.hottest(&Ranges::none(2000)), Some(999), "that is no stripe");
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl PassKind {
         }
     }
 
+    /// Whether it goes over stripes one by one, and not in windows.
+    pub(super) fn goes_by_stripes(self) -> bool {
+        self != Self::Reshape
+    }
+
     /// Whether something else has what a member had when it is over.
     pub(super) fn stands_in(self) -> bool {
         match self {

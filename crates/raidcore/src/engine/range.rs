@@ -56,8 +56,9 @@ impl Range {
         // A reclaim has two buffers for every data chunk.
         let n = geo.width();
         let most = (n + 2 + geo.data()).max(2 * n + 4);
-        let buffers = (config.scratch_blocks / geo.chunk()).clamp(most as u32, 1 << 14) as u16;
-        let warm = Warm::new(geo, config.warm_blocks, buffers);
+        let buffers =
+            (config.scratch_blocks / record.layout().chunk()).clamp(most as u32, 1 << 14) as u16;
+        let warm = Warm::new(&record.layout(), config.warm_blocks, buffers);
         let reshape = Reshaping::new(record, config.reshape_blocks, buffers + warm.buffers());
         Self {
             jobs: Jobs::new(geo, config.jobs, config.background_jobs, buffers),
@@ -71,7 +72,7 @@ impl Range {
             staging: Staging::new(record, &assembled.staged),
             copies: Copies::new(record),
             distributed: Distributed::new(record),
-            heat: Heat::new(geo.stripes(), &assembled.popularity),
+            heat: Heat::new(record.areas.stripes(), &assembled.popularity),
             warm,
             reshape,
         }

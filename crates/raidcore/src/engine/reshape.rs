@@ -18,7 +18,6 @@
 
 use core::ops::Range;
 
-use super::PassKind;
 use crate::geometry::{Frontier, Layout};
 use crate::meta::{ArrayRecord, Reshape, SAVED_MAX};
 use crate::units::{Lba, Mem, Stripe};
@@ -93,7 +92,11 @@ pub(super) struct Reshaping {
     /// The first of the buffers for what a window holds, and how many there are.
     first: u16,
     buffers: u16,
+    /// Blocks of a new chunk, and of a buffer.
     chunk: u64,
+    buffer: u64,
+    /// How many new stripes share the place of an old one.
+    share: u64,
     /// Stripes to a page of the zero map.
     page_bits: u64,
 }
@@ -103,11 +106,14 @@ impl Reshaping {
     /// if it is not of zeros.
     pub(super) fn new(record: &ArrayRecord, blocks: u32, first: u16) -> Self {
         let chunk = u64::from(record.geometry.chunk());
-        let (_, room) = record.saved_area();
-        let most = (u64::from(blocks) / chunk).clamp(1, SAVED_MAX.into());
+        let (layout, (_, room)) = (record.layout(), record.saved_area());
+        let share = layout.share();
+        let most = (u64::from(blocks) / chunk).clamp(1, SAVED_MAX.into()).next_multiple_of(share);
         let data = record.geometry.data() as u64;
         let saved = |reshape: Reshape| u64::from(reshape.saved);
-        let buffers = record.reshape.map_or(0, |reshape| most.max(saved(reshape)) * data);
+        let buffer = u64::from(layout.chunk());
+        let held = |reshape| (most.max(saved(reshape)) * data * chunk).div_ceil(buffer);
+        let buffers = record.reshape.map_or(0, held);
         let saved = record.reshape.filter(|reshape| reshape.saved > 0);
         let window = saved.map(|reshape| {
             let stripes = reshape.next..reshape.next + u64::from(reshape.saved);
@@ -122,11 +128,13 @@ impl Reshaping {
             first,
             buffers: buffers as u16,
             chunk,
+            buffer,
+            share,
             page_bits: record.areas.page_bits(),
         }
     }
 
-    /// How many buffers of one chunk it has.
+    /// How many buffers it has, each for the largest chunk.
     pub(super) fn buffers(&self) -> u16 {
         self.buffers
     }
@@ -139,8 +147,8 @@ impl Reshaping {
 
     /// Where in memory a block of the window is that is so many blocks after its first.
     pub(super) fn memory(&self, offset: u64) -> Mem {
-        let buffer = self.first + (offset / self.chunk) as u16;
-        Mem::Scratch { buffer, at: (offset % self.chunk) as u32 }
+        let buffer = self.first + (offset / self.buffer) as u16;
+        Mem::Scratch { buffer, at: (offset % self.buffer) as u32 }
     }
 
     /// The window under way.
@@ -179,7 +187,7 @@ impl Reshaping {
 
     /// A window begins.
     pub(super) fn begin(&mut self, window: Window) {
-        self.last = window.stripes.end - window.stripes.start;
+        self.last = window.count();
         self.window = Some(window);
     }
 
@@ -205,18 +213,19 @@ impl Reshaping {
 
     /// The window that comes next. `is_zero` tells of a stripe whether it reads as zeros.
     pub(super) fn next(&self, layout: &Layout, is_zero: impl Fn(Stripe) -> bool) -> Option<Window> {
-        let frontier = *layout.frontier().filter(|frontier| frontier.next < layout.stripes())?;
+        let end = layout.new_stripes();
+        let frontier = *layout.frontier().filter(|frontier| frontier.next < end)?;
         let from = frontier.next;
-        let is_free = |stripe: u64| layout.is_vacant(Stripe(stripe)) || is_zero(Stripe(stripe));
+        // Old stripes that hold something and lie in its place, or have its number, are among these.
         let holds_zeros = |stripe: &u64| {
             let mut sources = sources(layout, &frontier, *stripe..*stripe + 1);
-            is_free(*stripe) && sources.all(|source| is_zero(Stripe(source)))
+            sources.all(|source| is_zero(Stripe(source)))
         };
-        let end = layout.stripes();
+        let whole = |stripes: u64| stripes - stripes % self.share;
         let zeros_from = |stripe: u64| {
             let page = (stripe + 1).next_multiple_of(self.page_bits);
-            let most = end.min(page).min(stripe + (ZERO_BLOCKS / self.chunk).max(1));
-            (stripe..most).take_while(holds_zeros).count() as u64
+            let most = end.min(page).min(stripe + (ZERO_BLOCKS / self.chunk).max(self.share));
+            whole((stripe..most).take_while(holds_zeros).count() as u64)
         };
         // Few zeros are written as what they are: a window each would take longer.
         let is_many =
@@ -226,15 +235,20 @@ impl Reshaping {
             return Some(Window::new(from..from + zeros, Route::Zeros));
         }
         let of_zeros = |stripe: u64| is_many(stripe, zeros_from(stripe));
-        let is_vacant = |stripe: &u64| layout.is_vacant(Stripe(*stripe));
-        let vacant = (from..end.min(from + self.most)).take_while(is_vacant).count() as u64;
-        let (route, most) = match vacant {
-            // A few vacant places are not worth a window of their own.
+        // Its bit of the zero map is written with the stripe, and must not be an old one's.
+        let is_free = |stripe: &u64| {
+            let mut there = layout.in_place_of(Stripe(*stripe)).chain([*stripe]);
+            there.all(|stripe| layout.is_vacant(Stripe(stripe)))
+        };
+        let free = whole((from..end.min(from + self.most)).take_while(is_free).count() as u64);
+        let (route, most) = match free {
+            // A few free places are not worth a window of their own.
             few if few < self.room.min(self.most.div_ceil(2)) => (Route::Saved, self.room),
             many => (Route::Direct, many),
         };
-        let wanted = (from..end.min(from + most)).take_while(|&stripe| !of_zeros(stripe));
-        let stripes = from..from + wanted.count() as u64;
+        let until = end.min(from + most);
+        let wanted = (from..until).step_by(self.share as usize).skip(1).find(|&at| of_zeros(at));
+        let stripes = from..wanted.unwrap_or(until);
         Some(Window::new(stripes, route)).filter(|window| !window.stripes.is_empty())
     }
 }
@@ -252,6 +266,11 @@ impl Window {
         }
     }
 
+    /// How many new stripes it has.
+    pub(super) fn count(&self) -> u64 {
+        self.stripes.end - self.stripes.start
+    }
+
     /// The array's blocks that its new stripes are to hold.
     pub(super) fn blocks(&self, layout: &Layout) -> Range<u64> {
         let width = layout.stripe_blocks();
@@ -263,15 +282,23 @@ impl Window {
     fn holds(&self, layout: &Layout) -> Range<u64> {
         let Range { start, end } = self.blocks(layout);
         let Some(frontier) = layout.frontier() else { return start..end };
-        let sources = sources(layout, frontier, self.stripes.clone());
-        start..end.max(sources.end * u64::from(frontier.from.stripe_blocks()))
+        let last = sources(layout, frontier, self.stripes.clone()).last();
+        start..end.max(last.map_or(0, |stripe| frontier.from.end_of(Stripe(stripe)).0))
     }
 
-    /// All numbers of stripes, old and new, that it reads or writes.
-    pub(super) fn touches(&self, layout: &Layout) -> Range<u64> {
-        let Some(frontier) = layout.frontier() else { return self.stripes.clone() };
-        let sources = sources(layout, frontier, self.stripes.clone());
-        self.stripes.start..self.stripes.end.max(sources.end)
+    /// The numbers of all stripes, old and new, that it reads or writes.
+    pub(super) fn touches(&self, layout: &Layout) -> impl Iterator<Item = u64> + use<> {
+        self.stripes.clone().chain(self.reads(layout))
+    }
+
+    /// Whether it reads or writes a stripe.
+    pub(super) fn touches_stripe(&self, layout: &Layout, stripe: Stripe) -> bool {
+        self.stripes.contains(&stripe.0) || self.reads(layout).contains(&stripe.0)
+    }
+
+    /// The numbers of old stripes that it reads.
+    fn reads(&self, layout: &Layout) -> Range<u64> {
+        layout.frontier().map_or(0..0, |frontier| sources(layout, frontier, self.stripes.clone()))
     }
 }
 
@@ -281,12 +308,6 @@ fn sources(layout: &Layout, frontier: &Frontier, stripes: Range<u64>) -> Range<u
     let capacity = frontier.from.capacity();
     let end = (stripes.end * new).min(capacity);
     let start = (stripes.start * new).min(end);
-    start / old..end.div_ceil(old)
-}
-
-impl PassKind {
-    /// Whether it goes over stripes one by one, and not in windows.
-    pub(super) fn goes_by_stripes(self) -> bool {
-        self != Self::Reshape
-    }
+    let first = frontier.from.numbers().start;
+    first + start / old..first + end.div_ceil(old)
 }

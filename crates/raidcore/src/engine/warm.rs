@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use det::Instant;
 
-use crate::geometry::{Geometry, Role};
+use crate::geometry::{Layout, Role};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Mem, Stripe};
 
@@ -89,11 +89,12 @@ pub(super) struct Warm {
 
 impl Warm {
     /// Room for `blocks` blocks of a parity level's stripes, in buffers of one chunk from `first` on.
-    pub(super) fn new(geo: &Geometry, blocks: u32, first: u16) -> Self {
-        let chunk = geo.chunk();
+    pub(super) fn new(layout: &Layout, blocks: u32, first: u16) -> Self {
+        let chunk = layout.chunk();
         // The buffers' numbers are as many as fit beside those of jobs.
         let most = u32::from(u16::MAX / 2 - first) * chunk;
-        let count = if geo.parities() == 0 { 0 } else { blocks.min(most) as usize };
+        let count =
+            if layout.of(Stripe(0)).parities() == 0 { 0 } else { blocks.min(most) as usize };
         Self {
             index: Redirects::new(count),
             slots: vec![Slot::Free; count],
@@ -103,7 +104,7 @@ impl Warm {
             names: vec![0; (count / 2).next_power_of_two()],
             version: 0,
             put_at: None,
-            width: geo.width() as u64,
+            width: layout.width() as u64,
             chunk: u64::from(chunk),
             first,
         }
@@ -300,11 +301,12 @@ impl Warm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::Level;
+    use crate::geometry::{Geometry, Level};
+    use crate::units::Pba;
 
     fn warm(blocks: u32) -> Warm {
         let geo = Geometry::new(Level::Raid5, 4, 8, 100).expect("it is possible");
-        Warm::new(&geo, blocks, 10)
+        Warm::new(&Layout::new(geo, Pba(0)), blocks, 10)
     }
 
     fn hold(warm: &mut Warm, stripe: u64, role: u8, row: u32) -> Place {
@@ -377,7 +379,7 @@ mod tests {
     #[test]
     fn a_level_without_parity_holds_nothing() {
         let geo = Geometry::new(Level::Raid1, 2, 8, 100).expect("it is possible");
-        let mut warm = Warm::new(&geo, 64, 10);
+        let mut warm = Warm::new(&Layout::new(geo, Pba(0)), 64, 10);
         assert!(warm.is_off() && warm.buffers() == 0 && !warm.concerns(Stripe(0)));
     }
 }

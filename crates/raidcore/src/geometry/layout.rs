@@ -16,15 +16,17 @@ pub struct Layout {
     frontier: Option<Frontier>,
 }
 
-/// How far a reshape has come, from one geometry to another. Both have as many stripes, and chunks of one
-/// size. The new one has as many members or more, and its stripes have as much data or more; so a new
-/// stripe's data never comes from an old stripe of a smaller number.
+/// How far a reshape has come, from one geometry to another. The new one has as many members or more, and
+/// its stripes have as much data for each block of a member, or more; so a new stripe's data never comes
+/// from what lies before its place. Its chunks may have another size.
 ///
 /// The stripes before the frontier are new ones. The old stripes from there on are as they were; the first
-/// of them may be *vacant*: all that they held is in new stripes.
+/// of them may be *vacant*: all that they held is in new stripes. Some numbers may be no stripe's, neither
+/// an old nor a new one's; these count as vacant, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frontier {
-    /// The geometry of old stripes.
+    /// The geometry of old stripes. If chunks become smaller, its stripes have the last of the new ones'
+    /// numbers, so that those which hold something never have the number of a new stripe.
     pub from: Geometry,
     /// How many stripes are new, and at home.
     pub next: u64,
@@ -36,7 +38,7 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// The first old stripe.
+    /// The number from which on stripes are old ones.
     #[must_use]
     #[inline]
     pub fn end(&self) -> u64 {
@@ -63,12 +65,14 @@ impl Layout {
         self.frontier.as_ref()
     }
 
-    /// The geometry that a stripe has.
+    /// The geometry that a stripe has, or will have that is none yet.
     #[must_use]
     #[inline]
     pub fn of(&self, stripe: Stripe) -> &Geometry {
         match &self.frontier {
-            Some(frontier) if stripe.0 >= frontier.end() => &frontier.from,
+            Some(frontier) if stripe.0 >= frontier.end().max(frontier.from.numbers().start) => {
+                &frontier.from
+            }
             Some(_) | None => &self.geometry,
         }
     }
@@ -78,10 +82,25 @@ impl Layout {
     #[inline]
     pub fn is_vacant(&self, stripe: Stripe) -> bool {
         self.frontier.is_some_and(|frontier| {
-            let moved = self.moved(&frontier);
-            let to = (stripe.0 + 1) * u64::from(frontier.from.stripe_blocks());
-            stripe.0 >= frontier.end() && to.min(frontier.from.capacity()) <= moved
+            stripe.0 >= frontier.end() && frontier.from.end_of(stripe).0 <= self.moved(&frontier)
         })
+    }
+
+    /// The numbers of the old stripes whose chunks are where a new stripe's are to be, vacant or not.
+    #[must_use]
+    pub fn in_place_of(&self, stripe: Stripe) -> Range<u64> {
+        let Some(Frontier { from, .. }) = self.frontier else { return 0..0 };
+        let (new, old) = (u64::from(self.geometry.chunk()), u64::from(from.chunk()));
+        let Range { start, end } = from.numbers();
+        let number = |blocks: u64| end.min(start + blocks);
+        number(stripe.0 * new / old)..number(((stripe.0 + 1) * new).div_ceil(old))
+    }
+
+    /// How many new stripes have the place of an old one, if chunks become smaller; else 1.
+    #[must_use]
+    pub fn share(&self) -> u64 {
+        let from = self.frontier.map_or(0, |frontier| frontier.from.chunk());
+        u64::from((from / self.geometry.chunk()).max(1))
     }
 
     /// Whether a block that an old stripe held is in a new one.
@@ -91,13 +110,20 @@ impl Layout {
             .is_some_and(|frontier| stripe.0 >= frontier.end() && lba.0 < self.moved(&frontier))
     }
 
+    /// Where each member has a stripe that is not at home, but saved until its place is free.
+    #[inline]
+    fn saved_place(&self, stripe: Stripe) -> Option<Pba> {
+        let Frontier { next, window, saved_at, .. } = self.frontier?;
+        let Pba(start) = saved_at?;
+        let at = stripe.0.wrapping_sub(next);
+        (at < window).then(|| Pba(start + at * u64::from(self.geometry.chunk())))
+    }
+
     /// Whether a stripe is not at home, but where it is saved until its place is free.
     #[must_use]
     #[inline]
     pub fn is_saved(&self, stripe: Stripe) -> bool {
-        self.frontier.is_some_and(|Frontier { next, window, saved_at, .. }| {
-            saved_at.is_some() && (next..next + window).contains(&stripe.0)
-        })
+        self.saved_place(stripe).is_some()
     }
 
     /// The member that holds `role` in `stripe`.
@@ -118,11 +144,8 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn place(&self, stripe: Stripe, role: Role) -> (MemberId, Pba) {
-        if let Some(Frontier { next, window, saved_at: Some(start), .. }) = self.frontier
-            && (next..next + window).contains(&stripe.0)
-        {
-            let at = (stripe.0 - next) * u64::from(self.chunk());
-            return (self.member(stripe, role), Pba(start.0 + at));
+        if let Some(at) = self.saved_place(stripe) {
+            return (self.member(stripe, role), at);
         }
         self.of(stripe).place(stripe, role, self.data_start)
     }
@@ -147,8 +170,8 @@ impl Layout {
         let end = at.0 + u64::from(blocks);
         let moved = self.frontier.map_or(u64::MAX, |frontier| self.moved(&frontier));
         let range = |geometry: &Geometry, from: u64, to: u64| {
-            let width = u64::from(geometry.stripe_blocks());
-            if from < to { from / width..to.div_ceil(width) } else { 0..0 }
+            let (width, first) = (u64::from(geometry.stripe_blocks()), geometry.numbers().start);
+            if from < to { first + from / width..first + to.div_ceil(width) } else { 0..0 }
         };
         let new = range(&self.geometry, at.0, end.min(moved));
         let old = self.frontier.map(|frontier| range(&frontier.from, at.0.max(moved), end));
@@ -163,7 +186,10 @@ impl Layout {
         let Range { start, end } = stripes;
         let border = self.frontier.map_or(u64::MAX, |frontier| frontier.end());
         let new = first(&self.geometry, start, end.min(border));
-        let old = self.frontier.map(|frontier| first(&frontier.from, start.max(border), end));
+        let old = self.frontier.map(|Frontier { from, .. }| {
+            let Range { start: least, end: most } = from.numbers();
+            first(&from, start.max(border).max(least), end.min(most))
+        });
         new.chain(old.unwrap_or(0..0)).map(Stripe)
     }
 
@@ -219,20 +245,34 @@ impl Layout {
         self.geometry.width()
     }
 
-    /// Blocks in a chunk.
+    /// Blocks in the largest chunk that a stripe has.
     #[must_use]
     #[inline]
     pub fn chunk(&self) -> u32 {
+        let from = self.frontier.map_or(0, |frontier| frontier.from.chunk());
+        self.geometry.chunk().max(from)
+    }
+
+    /// Blocks in a new chunk.
+    #[must_use]
+    pub fn new_chunk(&self) -> u32 {
         self.geometry.chunk()
     }
 
-    /// The number of stripes.
+    /// What the numbers of all stripes are below.
     #[must_use]
     pub fn stripes(&self) -> u64 {
+        let from = self.frontier.map_or(0, |frontier| frontier.from.numbers().end);
+        self.geometry.stripes().max(from)
+    }
+
+    /// How many stripes there are when a reshape is over.
+    #[must_use]
+    pub fn new_stripes(&self) -> u64 {
         self.geometry.stripes()
     }
 
-    /// Data blocks in a stripe, as all have them or are to have them.
+    /// Data blocks in a new stripe.
     #[must_use]
     pub fn stripe_blocks(&self) -> u64 {
         self.geometry.stripe_blocks().into()

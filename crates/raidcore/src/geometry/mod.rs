@@ -15,6 +15,8 @@ pub use layout::{Frontier, Layout};
 pub use placement::Placement;
 pub use shares::{Shares, SharesError};
 
+use core::ops::Range;
+
 use rotation::Rotation;
 
 use crate::units::{Element, Lba, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
@@ -74,6 +76,8 @@ pub struct Geometry {
     width: u8,
     chunk: u32,
     stripes: u64,
+    /// The number of the first stripe.
+    first: u64,
 }
 
 /// Why a geometry is impossible.
@@ -147,7 +151,28 @@ impl Geometry {
             return Err(GeometryError::Stripes { stripes });
         }
         let placement = Placement::of(level);
-        Ok(Self { level, placement, members: count, width: placement.width(count), chunk, stripes })
+        Ok(Self {
+            level,
+            placement,
+            members: count,
+            width: placement.width(count),
+            chunk,
+            stripes,
+            first: 0,
+        })
+    }
+
+    /// The same with stripes that are numbered from `first` on, where another geometry's have the numbers
+    /// before.
+    #[must_use]
+    pub const fn numbered_from(self, first: u64) -> Self {
+        Self { first, ..self }
+    }
+
+    /// The numbers of its stripes.
+    #[must_use]
+    pub const fn numbers(&self) -> Range<u64> {
+        self.first..self.first + self.stripes
     }
 
     /// The same with another placement.
@@ -248,7 +273,14 @@ impl Geometry {
     #[must_use]
     pub fn locate(&self, lba: Lba) -> (Stripe, u32) {
         let width = u64::from(self.stripe_blocks());
-        (Stripe(lba.0 / width), (lba.0 % width) as u32)
+        (Stripe(self.first + lba.0 / width), (lba.0 % width) as u32)
+    }
+
+    /// The block after the last one of a stripe or one with a smaller number; 0 if there is none.
+    #[must_use]
+    pub fn end_of(&self, stripe: Stripe) -> Lba {
+        let stripes = (stripe.0 + 1).saturating_sub(self.first).min(self.stripes);
+        Lba(stripes * u64::from(self.stripe_blocks()))
     }
 
     /// The data chunk of a block, given the block's offset in its stripe's data, and the block's row there.
@@ -261,7 +293,7 @@ impl Geometry {
     #[must_use]
     pub fn lba(&self, stripe: Stripe, role: Role, row: u32) -> Lba {
         let width = u64::from(self.stripe_blocks());
-        Lba(stripe.0 * width + u64::from(u32::from(role.0) * self.chunk + row))
+        Lba((stripe.0 - self.first) * width + u64::from(u32::from(role.0) * self.chunk + row))
     }
 
     /// The blocks of the array that are `rows` rows of a data chunk, from `row` on.
@@ -295,6 +327,7 @@ impl Geometry {
 
     #[inline]
     fn rotation(&self, stripe: Stripe) -> Rotation {
+        let stripe = Stripe(stripe.0 - self.first);
         Rotation { members: self.members.into(), parities: self.parities() as u64, stripe }
     }
 
@@ -314,7 +347,7 @@ impl Geometry {
     /// How many blocks of `member` the stripes take.
     #[must_use]
     pub fn blocks_of(&self, member: MemberId) -> u64 {
-        self.blocks_before(Stripe(self.stripes), member)
+        self.blocks_before(Stripe(self.first + self.stripes), member)
     }
 
     /// The member that holds `role` in `stripe`, and where the chunk begins there, given where the

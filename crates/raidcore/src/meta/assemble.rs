@@ -46,6 +46,8 @@ pub struct Assembled {
     pub before: Option<ArrayRecord>,
     /// The image of each member, and of each staging device.
     pub slots: Vec<Option<usize>>,
+    /// How many blocks the device in each slot has; 0 if it is not there.
+    pub slot_blocks: Vec<u64>,
     /// The image of each spare, in the record's order.
     pub spares: Vec<Option<usize>>,
     /// How many blocks each spare has; 0 if it is not there.
@@ -109,7 +111,7 @@ pub fn assemble<I: Image>(
     let (members, whole) = (&devices[..of_stripes], &up[..of_stripes]);
 
     let (mut bitmap, bitmap_versions) = load_bitmap(newest, whole, missing, &mut warnings);
-    let (zero_map, zero_versions, lost) = load_map(newest, whole, missing, MapKind::ZeroMap);
+    let (mut zero_map, zero_versions, lost) = load_map(newest, whole, missing, MapKind::ZeroMap);
     for page in lost {
         accept(
             options.force,
@@ -139,13 +141,13 @@ pub fn assemble<I: Image>(
     let maps = (&mut bitmap, &mut missed);
     let (replay, next_entry) = read_journals(newest, members, maps, accepted, &mut warnings)?;
     let staged = read_staged(newest, &roster, &up, options.force, &mut warnings)?;
+    forget_beyond(newest, [&mut bitmap, &mut missed, &mut zero_map]);
     Ok(Assembled {
         record: newest.clone(),
         before: None,
+        slot_blocks: sizes(images, &roster.slots),
         slots: roster.slots,
-        spare_blocks: (roster.spares.iter())
-            .map(|spare| spare.map_or(0, |image| images[image].blocks()))
-            .collect(),
+        spare_blocks: sizes(images, &roster.spares),
         spares: roster.spares,
         stale: roster.left_out,
         bitmap,
@@ -161,6 +163,19 @@ pub fn assemble<I: Image>(
         warnings,
         was_clean: newest.clean,
     })
+}
+
+/// Clears bits of numbers that are no stripe's any more.
+fn forget_beyond(record: &ArrayRecord, [bitmap, missed, zero_map]: [&mut BitMap; 3]) {
+    let regions = record.areas.regions_of(record.stripes());
+    bitmap.clear_from(regions);
+    missed.clear_from(regions);
+    zero_map.clear_from(record.stripes());
+}
+
+/// How many blocks each of these images has; 0 where there is none.
+fn sizes<I: Image>(images: &[I], places: &[Option<usize>]) -> Vec<u64> {
+    places.iter().map(|place| place.map_or(0, |image| images[image].blocks())).collect()
 }
 
 /// Which image belongs to which slot.

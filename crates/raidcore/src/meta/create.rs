@@ -148,10 +148,11 @@ impl Assembled {
     #[must_use]
     pub fn of_new(record: ArrayRecord, resync: bool) -> Self {
         let [bitmap, zero_map] = maps(&record, resync);
-        let missed = record.areas.map(MapKind::Missed, record.geometry.stripes());
+        let missed = record.areas.map(MapKind::Missed);
         Self {
             slots: (0..record.slots.len()).map(Some).collect(),
             spares: Vec::new(),
+            slot_blocks: vec![record.areas.member_blocks(); record.slots.len()],
             spare_blocks: Vec::new(),
             stale: Vec::new(),
             bitmap_versions: vec![PageVersions::default(); bitmap.pages() as usize],
@@ -174,12 +175,11 @@ impl Assembled {
 
 /// The write-intent bitmap and the zero map of a new array.
 fn maps(record: &ArrayRecord, resync: bool) -> [BitMap; 2] {
-    let stripes = record.geometry.stripes();
-    let mut bitmap = record.areas.map(MapKind::Bitmap, stripes);
+    let mut bitmap = record.areas.map(MapKind::Bitmap);
     if resync {
         bitmap.set_all();
     }
-    [bitmap, record.areas.map(MapKind::ZeroMap, stripes)]
+    [bitmap, record.areas.map(MapKind::ZeroMap)]
 }
 
 #[cfg(test)]

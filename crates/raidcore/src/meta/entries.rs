@@ -1,8 +1,8 @@
 //! What the journal has of small writes.
 
 use super::journal::header_blocks;
-use super::layout::can_leave_out;
 use super::record::{ArrayRecord, Consistency, Features};
+use super::shapes::can_leave_out;
 use crate::geometry::Geometry;
 
 /// The form of small writes' entries in the journal, while all members are in service.

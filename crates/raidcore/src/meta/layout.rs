@@ -9,11 +9,13 @@
 //!   goes to slot `v % 2`, so a torn write never destroys the version before it.
 //! - [`Areas`] that came from a disk have passed [`Areas::check`].
 
-use super::journal::{PAYLOAD_MAX, header_blocks};
 use super::layout_error::LayoutError;
 use super::map_shape::{BITMAP_PAGES_MAX, MapShape};
 use super::page::{BitMap, MapKind};
 use super::record::Consistency;
+use super::shapes::{
+    can_distribute, can_stage, data_blocks, journal_least, spare_blocks, spare_copies,
+};
 use crate::geometry::{Geometry, Layout};
 use crate::units::{MemberId, Pba, Stripe};
 
@@ -53,18 +55,26 @@ pub const STAGING_MAX: u64 = 1 << 18;
 /// The least blocks of a staging log, where there is one.
 pub const STAGING_MIN: u64 = 64;
 
+/// Room is left for the zero map of an array that becomes so many times as large with its members.
+const GROWTH: u64 = 4;
+
+/// The most blocks of that room.
+const GROWTH_MAX: u64 = SLACK_MAX - 2 * ALIGNMENT;
+
 /// The most blocks that may lie unused between all areas together.
 const SLACK_MAX: u64 = 1 << 12;
 
-/// How many of the largest entries a journal has room for, at least.
-const JOURNAL_ENTRIES_MIN: u64 = 4;
+/// The most bits of a map that no chunk size of the array needs.
+const SPARE_BITS: u64 = 1 << 16;
 
 /// The most stripes, as [`Geometry::new`] has it.
-const STRIPES_MAX: u64 = 1 << 42;
+pub(super) const STRIPES_MAX: u64 = 1 << 42;
 
 /// Where things are on each member of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Areas {
+    /// For how many stripes the maps have bits: those that there are, or more.
+    pub(super) stripes: u64,
     pub(super) region_stripes: u64,
     /// Bits of a page of a map.
     pub(super) page_bits: u64,
@@ -194,10 +204,12 @@ impl Areas {
         let bitmap_pages = maps.pages(stripes.div_ceil(region_stripes));
         let zero_map_pages = maps.pages(stripes);
         let zero_map_start = MAPS_START + 2 * u64::from(bitmap_pages);
-        let journal_start = zero_map_start + 2 * u64::from(zero_map_pages);
+        let growth = (2 * (GROWTH - 1) * u64::from(zero_map_pages)).min(GROWTH_MAX);
+        let journal_start = zero_map_start + 2 * u64::from(zero_map_pages) + growth;
         let staging_start = journal_start + journal_blocks;
         let data_start = (staging_start + staging_blocks).next_multiple_of(ALIGNMENT);
         Self {
+            stripes,
             region_stripes,
             page_bits,
             bitmap_start: MAPS_START,
@@ -221,7 +233,7 @@ impl Areas {
         geometry: &Geometry,
         consistency: Consistency,
     ) -> Result<(), LayoutError> {
-        let stripes = geometry.stripes();
+        let stripes = self.stripes;
         let ensure = |holds: bool, area| {
             if holds { Ok(()) } else { Err(LayoutError::Area(area)) }
         };
@@ -229,6 +241,9 @@ impl Areas {
         let fits = |end: Option<u64>, next: u64| end.is_some_and(|end| end <= next);
 
         let maps = MapShape { region_stripes: self.region_stripes, page_bits: self.page_bits };
+        // A stripe has a block of each member at least, and other numbers are few.
+        let most = geometry.stripes() * u64::from(geometry.chunk()) + SPARE_BITS;
+        ensure((geometry.stripes()..=most.min(STRIPES_MAX)).contains(&stripes), "zero map")?;
         maps.check(stripes)?;
         let regions = stripes.div_ceil(self.region_stripes);
         ensure(self.bitmap_start >= MAPS_START, "write-intent bitmap")?;
@@ -254,9 +269,10 @@ impl Areas {
         let used = MAPS_START + maps + self.journal_blocks + self.staging_blocks;
         ensure(self.data_start - used <= SLACK_MAX, "data area")?;
         let distributes = self.spare_blocks == 0
-            || can_distribute(geometry) && self.spare_blocks == spare_blocks(geometry, stripes);
+            || can_distribute(geometry)
+                && self.spare_blocks == spare_blocks(geometry, geometry.stripes());
         ensure(distributes, "distributed spare")?;
-        let data_end = end(self.data_start, data_blocks(geometry, stripes));
+        let data_end = end(self.data_start, data_blocks(geometry, geometry.stripes()));
         let whole = data_end.and_then(|data_end| end(data_end, self.spare_blocks));
         ensure(whole == Some(self.member_blocks), "data area")
     }
@@ -270,12 +286,12 @@ impl Areas {
         SUPERBLOCKS[usize::from(copy)]
     }
 
-    /// A map of an array of `stripes` stripes, with all bits clear.
+    /// A map with all bits clear.
     #[must_use]
-    pub fn map(&self, kind: MapKind, stripes: u64) -> BitMap {
+    pub fn map(&self, kind: MapKind) -> BitMap {
         let bits = match kind {
-            MapKind::Bitmap | MapKind::Missed => self.regions(stripes),
-            MapKind::ZeroMap => stripes,
+            MapKind::Bitmap | MapKind::Missed => self.regions(),
+            MapKind::ZeroMap => self.stripes,
         };
         BitMap::with_pages_of(self.page_bits, kind, bits)
     }
@@ -399,9 +415,20 @@ impl Areas {
         stripe.0 / self.region_stripes
     }
 
-    /// How many regions `stripes` stripes make.
+    /// How many stripes the maps are for: as many as there are, or more.
     #[must_use]
-    pub fn regions(&self, stripes: u64) -> u64 {
+    pub fn stripes(&self) -> u64 {
+        self.stripes
+    }
+
+    /// How many regions the maps are for.
+    #[must_use]
+    pub fn regions(&self) -> u64 {
+        self.regions_of(self.stripes)
+    }
+
+    /// How many regions this many stripes are in.
+    pub(crate) fn regions_of(&self, stripes: u64) -> u64 {
         stripes.div_ceil(self.region_stripes)
     }
 
@@ -418,49 +445,8 @@ impl Areas {
     }
 }
 
-/// Whether an array of that shape can have a staging log: RAID4, 5 and 6. A mirror gains nothing
-/// from one. Without redundancy, a failed write could reappear after a crash. And a reclaim needs
-/// two scratch buffers for every data chunk, of which a set can name 64.
-#[must_use]
-pub fn can_stage(geometry: &Geometry) -> bool {
-    geometry.parities() > 0 && geometry.width() + 2 + geometry.data() <= 64
-}
-
-/// Whether an array of that shape can have partial entries in its journal: RAID4, 5 and 6 of at most 31
-/// members. Each parity's partial one needs a scratch buffer beside those of the members, of which a set
-/// can name 64.
-#[must_use]
-pub(super) fn can_leave_out(geometry: &Geometry) -> bool {
-    geometry.parities() > 0 && 2 * geometry.width() < 64
-}
-
-/// Whether an array of that shape can have a distributed spare: RAID4, 5 and 6. In a mirror, all
-/// members hold the same.
-#[must_use]
-pub fn can_distribute(geometry: &Geometry) -> bool {
-    geometry.parities() > 0
-}
-
-/// How many members hold a copy of each chunk on the distributed spare: one more than may be lost.
-#[must_use]
-pub fn spare_copies(geometry: &Geometry) -> usize {
-    geometry.redundancy() + 1
-}
-
-/// The blocks of a distributed spare on each member, for so many stripes of a shape.
-pub(super) fn spare_blocks(shape: &Geometry, stripes: u64) -> u64 {
-    let chunks = stripes * spare_copies(shape) as u64;
-    chunks.div_ceil(shape.members() as u64 - 1) * u64::from(shape.chunk())
-}
-
-/// The blocks that this many stripes take on the member with the most of their chunks.
-fn data_blocks(shape: &Geometry, stripes: u64) -> u64 {
-    let blocks = shape.member_set().map(|member| shape.blocks_before(Stripe(stripes), member));
-    blocks.max().unwrap_or(0)
-}
-
 /// The greatest number up to `limit` that fits. Every number below one that fits must fit, too.
-fn most(limit: u64, fits: impl Fn(u64) -> bool) -> u64 {
+pub(super) fn most(limit: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let (mut least, mut beyond) = (0, limit + 1);
     while beyond - least > 1 {
         let middle = least + (beyond - least) / 2;
@@ -479,17 +465,5 @@ fn check_staging(geometry: &Geometry, blocks: u64) -> Result<(), LayoutError> {
         Ok(())
     } else {
         Err(LayoutError::Area("staging log"))
-    }
-}
-
-/// The least blocks that the journal needs. An entry can be a whole stripe, at worst with a run for
-/// every block.
-pub(super) fn journal_least(shape: &Geometry, consistency: Consistency) -> u64 {
-    match consistency {
-        Consistency::Journal if shape.parities() > 0 => {
-            let payload = (shape.width() as u32 * shape.chunk()).min(PAYLOAD_MAX);
-            JOURNAL_ENTRIES_MIN * u64::from(header_blocks(payload, payload) + payload)
-        }
-        Consistency::Journal | Consistency::Bitmap | Consistency::Resync => 0,
     }
 }

@@ -24,4 +24,7 @@ pub enum LayoutError {
     /// An area is out of place or too small.
     #[error("the {0} is out of place or has the wrong size")]
     Area(&'static str),
+    /// The maps can't grow.
+    #[error("there is no room for the maps of so many stripes before the data")]
+    NoMapRoom,
 }

@@ -21,7 +21,7 @@ pub(super) fn load_map<I: Image>(
 ) -> (BitMap, Vec<PageVersions>, Vec<u32>) {
     let redundancy = record.greatest_redundancy();
     let enough = (redundancy + 1).saturating_sub(missing).max(1);
-    let mut map = record.areas.map(kind, record.geometry.stripes());
+    let mut map = record.areas.map(kind);
     let (mut versions, mut lost) = (Vec::new(), Vec::new());
     for index in 0..map.pages() {
         let places = [0, 1].map(|slot| (slot, record.areas.map_page(kind, index, slot)));

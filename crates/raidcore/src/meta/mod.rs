@@ -22,10 +22,12 @@ mod popularity;
 mod problem;
 mod ranges;
 mod record;
+mod relaid;
 mod reshape;
 mod returns;
 mod rings;
 mod scrubbed;
+mod shapes;
 mod sieve;
 mod staged;
 mod substitutes;
@@ -43,10 +45,7 @@ pub use journal::{
     scan as scan_journal,
 };
 pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
-pub use layout::{
-    Areas, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
-    can_distribute, can_stage, spare_copies,
-};
+pub use layout::{Areas, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS};
 pub use layout_error::LayoutError;
 pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
@@ -61,5 +60,6 @@ pub(crate) use reshape::SAVED_MAX;
 pub use reshape::{Reshape, ReshapeError, Target};
 pub use returns::{NoReturn, Returning, may_return};
 pub use scrubbed::{ScrubEnd, ScrubRecord};
+pub use shapes::{can_distribute, can_stage, spare_copies};
 pub use sieve::{SievedImage, StagedRing};
 pub use superblock::{SuperblockError, choose as choose_superblock};

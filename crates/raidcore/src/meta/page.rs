@@ -186,6 +186,13 @@ impl BitMap {
         self.count = 0;
     }
 
+    /// Clears every bit from `from` on.
+    pub(crate) fn clear_from(&mut self, from: u64) {
+        while let Some(bit) = self.next_set(from) {
+            self.clear(bit);
+        }
+    }
+
     /// The first set bit from `from` on.
     #[must_use]
     pub fn next_set(&self, from: u64) -> Option<u64> {

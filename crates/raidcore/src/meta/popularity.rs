@@ -68,7 +68,7 @@ fn decode(array: ArrayId, stripes: u64, block: &[u8]) -> Result<(u64, Vec<u32>),
 
 /// The newest counts that members have; nothing if none has any.
 pub(super) fn load<I: Image>(record: &ArrayRecord, members: &[Option<&I>]) -> Vec<u32> {
-    let (array, stripes) = (record.array, record.geometry.stripes());
+    let (array, stripes) = (record.array, record.areas.stripes());
     let blocks = members.iter().flatten().filter_map(|image| there(*image, POPULARITY));
     let pages = blocks.filter_map(|block| decode(array, stripes, block).ok());
     pages.max_by_key(|&(events, _)| events).map_or_else(Vec::new, |(_, counts)| counts)

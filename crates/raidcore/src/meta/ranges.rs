@@ -12,7 +12,8 @@ const RANGES: Field<128> = Field { at: 3872 };
 const DEVICE: Field<16> = RANGES.then();
 const FILLS: Field<1> = DEVICE.then();
 
-const _: () = assert!(FILLS.end() == 4017);
+/// The first byte after these fields.
+pub(super) const END: usize = FILLS.end();
 
 /// The ranges of an array's stripes, and some of them: at most 1024, each of as many stripes as the next,
 /// but for the last.

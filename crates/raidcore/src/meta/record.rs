@@ -147,6 +147,10 @@ impl Features {
 
     /// The incompatible bit of an array that is being reshaped: its stripes have two geometries.
     pub const RESHAPE: u64 = 256;
+
+    /// The incompatible bit of an array whose maps have bits for more stripes than it has, or whose old
+    /// stripes have chunks of another size while it is reshaped; the record tells both.
+    pub const STRIPES: u64 = 512;
 }
 
 /// The content of the distributed spare.
@@ -348,6 +352,12 @@ impl ArrayRecord {
         self.frontier().map_or(layout, |frontier| layout.reshaped(frontier))
     }
 
+    /// What the numbers of all its stripes are below.
+    #[must_use]
+    pub fn stripes(&self) -> u64 {
+        self.layout().stripes()
+    }
+
     /// The member that `device` is, if it is one.
     #[must_use]
     pub fn member_of(&self, device: DeviceUuid) -> Option<MemberId> {
@@ -363,7 +373,7 @@ impl ArrayRecord {
     /// The failed member that the distributed spare replaces completely.
     #[must_use]
     pub fn stood_in_for(&self) -> Option<MemberId> {
-        let whole = |spared: &Spared| spared.watermark >= self.geometry.stripes();
+        let whole = |spared: &Spared| spared.watermark >= self.stripes();
         self.spared.filter(whole).map(|spared| spared.member)
     }
 

@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 
 use super::codec::{CodecError, Field};
 use super::label::DeviceLabel;
-use super::layout::journal_least;
 use super::numbers::{decode_level, level_number};
 use super::placements;
 use super::record::{ArrayRecord, Consistency, Features, SlotRecord, SlotState};
+use super::shapes::journal_least;
 use super::{Assembled, LayoutError};
 use crate::geometry::{Frontier, Geometry, GeometryError, Level, Placement, Shares};
 use crate::units::{MEMBERS_MAX, MemberId, Pba};
@@ -21,8 +21,10 @@ const MEMBERS: Field<1> = PLACEMENT.then();
 const SAVED: Field<4> = MEMBERS.then();
 const NEXT: Field<8> = SAVED.then();
 const SHARES: Field<MEMBERS_MAX> = NEXT.then();
+const CHUNK: Field<4> = SHARES.then();
+const STRIPES: Field<8> = CHUNK.then();
 
-const _: () = assert!(SHARES.end() <= 2048);
+const _: () = assert!(STRIPES.end() <= 2048);
 
 /// The most stripes that are saved at a time. So their chunks' buffers can be numbered.
 pub(crate) const SAVED_MAX: u32 = 1024;
@@ -30,7 +32,7 @@ pub(crate) const SAVED_MAX: u32 = 1024;
 /// That the array's stripes become those of its record's geometry, and how far that has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reshape {
-    /// The geometry that they had.
+    /// The geometry that they had, with the numbers that they have meanwhile ([`Frontier::from`]).
     pub from: Geometry,
     /// How many stripes are new ones, durably.
     pub next: u64,
@@ -87,8 +89,20 @@ pub enum ReshapeError {
         /// Spares that are there and large enough.
         have: usize,
     },
+    /// Members are too small.
+    #[error(
+        "a member has {have} blocks of 4 KiB and would need {need}: replace it by a larger one first"
+    )]
+    TooSmall {
+        /// The blocks that it has.
+        have: u64,
+        /// The blocks that it would need.
+        need: u64,
+    },
     /// There is no room to save stripes.
-    #[error("its journal has no room to save stripes of that size while they are moved")]
+    #[error(
+        "its journal has no room for stripes of that size, some of which are saved while they are moved"
+    )]
     NoRoom,
     /// Such an array is impossible.
     #[error(transparent)]
@@ -105,6 +119,8 @@ pub struct Target {
     pub level: Option<Level>,
     /// How many members it has.
     pub members: Option<usize>,
+    /// Blocks of a chunk.
+    pub chunk: Option<u32>,
     /// How chunks lie. If that is not told, it stays where it can, and is the level's default else.
     pub placement: Option<Placement>,
 }
@@ -119,14 +135,18 @@ impl Target {
         let stays = before.fits(level) && shares_fit;
         let otherwise = if stays { before } else { Placement::of(level) };
         let placement = self.placement.unwrap_or(otherwise);
-        Geometry::new(level, members, from.chunk(), from.stripes())?.placed(placement)
+        let chunk = self.chunk.unwrap_or(from.chunk());
+        // Chunks that become larger may need more of each member.
+        let blocks = from.stripes() * u64::from(from.chunk());
+        let stripes = blocks.div_ceil(u64::from(chunk.max(1)));
+        Geometry::new(level, members, chunk, stripes)?.placed(placement)
     }
 }
 
 impl Assembled {
-    /// Makes the array one that is being reshaped, which is on record once it is started. Spares become its
-    /// new members; returns which, by their order. If it is being reshaped to this target already, nothing
-    /// changes.
+    /// Makes the array one that is being reshaped, which is on record once it is started. Before that, the
+    /// caller has to write [its maps](Self::relaid_maps) durably. Spares become its new members; returns
+    /// which, by their order. If it is being reshaped to this target already, nothing changes.
     ///
     /// # Errors
     /// If it can't become that, or not now: [`ReshapeError`] tells why.
@@ -146,7 +166,6 @@ impl Assembled {
         }
         let spare = record.areas.has_distributed_spare();
         let has = [
-            (record.volume.is_some(), "a log volume on it"),
             (spare, "a distributed spare"),
             (record.slots.len() > from.members(), "staging devices"),
         ];
@@ -160,6 +179,16 @@ impl Assembled {
         if geometry.data() < from.data() {
             return Err(ReshapeError::Shrinks { have: from.data(), would: geometry.data() });
         }
+        self.is_settled()?;
+        self.change_geometry(geometry)
+    }
+
+    /// Whether the array can become another: all of it is there and at rest.
+    pub(super) fn is_settled(&self) -> Result<(), ReshapeError> {
+        let record = &self.record;
+        if record.volume.is_some() {
+            return Err(ReshapeError::Has("a log volume on it"));
+        }
         let serves = |slot: &SlotRecord| slot.state == SlotState::Up;
         let all = self.slots.iter().all(Option::is_some) && record.slots.iter().all(serves);
         if !all || record.successor.is_some() {
@@ -168,35 +197,47 @@ impl Assembled {
         if !self.was_clean || self.bitmap.count() > 0 {
             return Err(ReshapeError::Unclean);
         }
-        record.areas.check(&geometry, record.consistency)?;
-        self.change_geometry(geometry)
+        Ok(())
     }
 
     /// Spares become members of an array that can be reshaped.
     fn change_geometry(&mut self, geometry: Geometry) -> Result<Vec<usize>, ReshapeError> {
         let mut record = self.record.clone();
-        let needed = geometry.members() - record.geometry.members();
-        record.reshape = Some(Reshape { from: record.geometry, next: 0, saved: 0 });
+        let from = record.geometry;
+        let needed = geometry.members() - from.members();
+        let first = geometry.stripes().saturating_sub(from.stripes());
+        record.reshape = Some(Reshape { from: from.numbered_from(first), next: 0, saved: 0 });
         record.geometry = geometry;
+        let (_, journal) = record.areas.journal();
+        if journal < journal_least(&geometry, record.consistency) {
+            return Err(ReshapeError::NoRoom);
+        }
+        record.areas = record.areas.for_stripes(&geometry, &from, first > 0, record.consistency)?;
         record.features.incompatible &= !(Features::PLACEMENT | Features::PARITY_SHARES);
         record.features.incompatible |=
             Features::RESHAPE | placements::features(geometry.level(), geometry.placement());
+        record.tell_stripes();
         if record.saved_area().1 == 0 {
             return Err(ReshapeError::NoRoom);
         }
         let need = record.blocks_of(MemberId(0));
+        if let Some(&have) = self.slot_blocks.iter().find(|&&have| have < need) {
+            return Err(ReshapeError::TooSmall { have, need });
+        }
         let fits =
             |index: &usize| self.spares[*index].is_some() && self.spare_blocks[*index] >= need;
         let taken: Vec<usize> = (0..self.spares.len()).filter(fits).take(needed).collect();
         if taken.len() < needed {
             return Err(ReshapeError::Spares { needed, have: taken.len() });
         }
+        let relaid = self.relay_maps(&record, |stripe| stripe + first)?;
         for &index in &taken {
             let slot = SlotRecord::up(record.spares[index], record.created);
             let state = SlotState::Rebuilding { watermark: 0 };
             record.slots.push(SlotRecord { state, ..slot });
             record.labels.push(DeviceLabel::NONE);
             self.slots.push(self.spares[index]);
+            self.slot_blocks.push(self.spare_blocks[index]);
         }
         for &index in taken.iter().rev() {
             record.spares.remove(index);
@@ -206,7 +247,7 @@ impl Assembled {
         for place in record.places() {
             record.set_label(place, record.labels[place.index()]);
         }
-        self.before = Some(core::mem::replace(&mut self.record, record));
+        self.adopt(record, relaid);
         Ok(taken)
     }
 }
@@ -230,7 +271,16 @@ impl ArrayRecord {
         let ring = least(&self.geometry).max(least(&reshape.from)).max(blocks / 2);
         let chunk = u64::from(self.geometry.chunk());
         let stripes = (blocks.saturating_sub(ring) / chunk).min(SAVED_MAX.into());
+        let stripes = stripes - stripes % share(&reshape.from, &self.geometry);
         (Pba(start + blocks - stripes * chunk), stripes)
+    }
+
+    /// Notes whether it has the feature that its maps, or its old stripes, call for.
+    pub(crate) fn tell_stripes(&mut self) {
+        let from = self.reshape.map_or(self.geometry.chunk(), |reshape| reshape.from.chunk());
+        let tells = self.areas.stripes != self.geometry.stripes() || from != self.geometry.chunk();
+        self.features.incompatible &= !Features::STRIPES;
+        self.features.incompatible |= if tells { Features::STRIPES } else { 0 };
     }
 
     /// How many members may be missing of stripes that need the fewest. What is to outlive as many has to be
@@ -257,6 +307,10 @@ pub(super) fn encode(record: &ArrayRecord, into: &mut [u8]) {
     LEVEL.put(into, [level_number(from.level())]);
     PLACEMENT.put(into, [from.placement().number()]);
     MEMBERS.put(into, [from.members() as u8]);
+    if record.features.incompatible & Features::STRIPES != 0 {
+        CHUNK.put(into, from.chunk().to_le_bytes());
+        STRIPES.put(into, from.stripes().to_le_bytes());
+    }
     SAVED.put(into, saved.to_le_bytes());
     NEXT.put(into, next.to_le_bytes());
     if let Placement::Uneven(shares) = from.placement() {
@@ -279,15 +333,32 @@ pub(super) fn decode(
     let percent = SHARES.get(block);
     let uneven = || Shares::new(percent.get(..members)?).ok().map(Placement::Uneven);
     let placement = Placement::all().chain(uneven()).find(|placement| placement.number() == number);
-    let from = Geometry::new(level, members, geometry.chunk(), geometry.stripes())?
-        .placed(placement.ok_or(invalid)?)?;
+    let (chunk, stripes) = match features.incompatible & Features::STRIPES {
+        0 => (geometry.chunk(), geometry.stripes()),
+        _ => (CHUNK.u32(block), STRIPES.u64(block)),
+    };
+    let from = Geometry::new(level, members, chunk, stripes)?
+        .placed(placement.ok_or(invalid)?)?
+        .numbered_from(geometry.stripes().saturating_sub(stripes));
     let reshape = Reshape { from, next: NEXT.u64(block), saved: SAVED.u32(block) };
     let end = reshape.next.checked_add(reshape.saved.into());
-    let grows = from.members() <= geometry.members() && from.data() <= geometry.data();
+    let blocks = |geometry: &Geometry| geometry.stripes() * u64::from(geometry.chunk());
+    let grows = from.members() <= geometry.members()
+        && from.data() <= geometry.data()
+        && blocks(&from) <= blocks(geometry);
     let redundant = from.parities() > 0 && geometry.parities() > 0;
-    let fits =
-        reshape.next < geometry.stripes() && end.is_some_and(|end| end <= geometry.stripes());
+    let share = share(&from, geometry);
+    let fits = reshape.next < geometry.stripes()
+        && end.is_some_and(|end| end <= geometry.stripes())
+        && [geometry.stripes(), reshape.next, reshape.saved.into()]
+            .iter()
+            .all(|stripes| stripes.is_multiple_of(share));
     if grows && redundant && fits { Ok(Some(reshape)) } else { Err(invalid) }
+}
+
+/// How many new stripes share the place of an old one.
+fn share(from: &Geometry, geometry: &Geometry) -> u64 {
+    u64::from((from.chunk() / geometry.chunk()).max(1))
 }
 
 /// Checks that saved stripes fit, and that there is nothing that a reshape can't take along.
@@ -297,7 +368,8 @@ pub(super) fn check(record: &ArrayRecord) -> Result<(), CodecError> {
     let alone = record.volume.is_none()
         && record.consistency == Consistency::Journal
         && !record.areas.has_distributed_spare()
-        && record.slots.len() == record.geometry.members();
+        && record.slots.len() == record.geometry.members()
+        && record.stripes() <= record.areas.stripes;
     let holds = alone && room > 0 && u64::from(reshape.saved) <= room;
     if holds { Ok(()) } else { Err(CodecError::Invalid("reshape")) }
 }

@@ -23,11 +23,11 @@ use core::iter;
 
 use super::image::{Image, RingOf, there};
 use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
-use super::layout::can_leave_out;
 use super::page::BitMap;
 use super::problem::Warning;
 use super::ranges::Filling;
 use super::record::{ArrayRecord, SlotState};
+use super::shapes::can_leave_out;
 use crate::geometry::Layout;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
@@ -195,7 +195,7 @@ pub(super) fn unknown<'a, I: Image>(
     };
     (0..regions).filter(move |region| {
         let first = region * per_region;
-        let end = (first + per_region).min(layout.stripes());
+        let end = (first + per_region).min(layout.stripes()).max(first);
         layout.samples(first..end).any(is_unknown)
     })
 }
@@ -223,7 +223,9 @@ pub(super) fn is_possible(layout: &Layout, entry: &JournalEntry) -> bool {
     };
     stripe.0 < layout.stripes()
         && places.windows(2).all(apart)
-        && places.iter().all(|&(member, _, end)| has_part(member) && end <= layout.chunk())
+        && places
+            .iter()
+            .all(|&(member, _, end)| has_part(member) && end <= layout.of(stripe).chunk())
         && entry.header.left_out().is_none_or(is_partial)
 }
 

@@ -74,7 +74,7 @@ pub(super) fn check(record: &ArrayRecord) -> Result<(), CodecError> {
     let stands_in = record.spared.is_none_or(|spared| {
         spared.member.index() < geometry.members()
             && is_up(spared.member) == Some(false)
-            && spared.watermark <= geometry.stripes()
+            && spared.watermark <= record.stripes()
     });
     if !stands_in {
         return Err(CodecError::Invalid("distributed spare"));
@@ -83,7 +83,7 @@ pub(super) fn check(record: &ArrayRecord) -> Result<(), CodecError> {
         let stages = successor.member.index() >= geometry.members();
         is_up(successor.member) == Some(true)
             && record.spares.contains(&successor.device)
-            && successor.watermark <= geometry.stripes()
+            && successor.watermark <= record.stripes()
             && (record.spared.is_none() || stages)
     });
     if succeeds { Ok(()) } else { Err(CodecError::Invalid("successor")) }

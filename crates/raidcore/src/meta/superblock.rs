@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
 use super::label::{decode_labels, encode_labels};
-use super::layout::{Areas, SUPERBLOCK_COPIES, spare_blocks};
+use super::layout::{Areas, SUPERBLOCK_COPIES};
 use super::numbers::{consistency_number, decode_consistency, decode_level, level_number};
 use super::page::BITS_PER_PAGE;
 use super::placements;
@@ -24,6 +24,7 @@ use super::record::{
 use super::reshape;
 use super::returns;
 use super::scrubbed;
+use super::shapes::spare_blocks;
 use super::substitutes;
 use crate::geometry::Geometry;
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
@@ -80,6 +81,9 @@ const VOLUME_SEGMENT: Field<4> = VOLUME_BLOCKS.then();
 const VOLUME_GROUP: Field<1> = VOLUME_SEGMENT.then();
 const VOLUME_GROUPS: Field<1> = VOLUME_GROUP.then();
 
+/// Behind what tells of a device that is being filled.
+const MAP_STRIPES: Field<8> = Field { at: 4017 };
+const _: () = assert!(MAP_STRIPES.at == ranges::END && MAP_STRIPES.end() <= BLOCK_BYTES);
 const _: () = assert!(PAGE_BITS.end() == SLOT_TABLE.at && SLOT_BYTES == 40);
 const _: () = assert!(
     SPARE_TABLE.end() == 1792
@@ -101,6 +105,7 @@ const KNOWN: Features = Features {
         | Features::VOLUME
         | Features::DISTRIBUTED_SPARE
         | Features::PAGE_BITS
+        | Features::STRIPES
         | Features::PLACEMENT
         | Features::PARTIAL_ENTRIES
         | Features::PARITY_SHARES
@@ -153,6 +158,9 @@ impl ArrayRecord {
         encode_areas(&self.areas, into);
         if self.features.incompatible & Features::PAGE_BITS != 0 {
             PAGE_BITS.put(into, self.areas.page_bits.to_le_bytes());
+        }
+        if self.features.incompatible & Features::STRIPES != 0 {
+            MAP_STRIPES.put(into, self.areas.stripes.to_le_bytes());
         }
         if self.features.incompatible & Features::STAGING != 0 {
             STAGING_START.put(into, self.areas.staging_start.to_le_bytes());
@@ -221,6 +229,9 @@ impl Superblock {
         let placement = placements::decode(block, &features, level, members)?;
         let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?
             .placed(placement)?;
+        let reshape = reshape::decode(block, &features, &geometry)?;
+        let old = reshape.map_or(0, |reshape| reshape.from.numbers().end);
+        let stripes = geometry.stripes().max(old);
         let areas = decode_areas(block, &features, &geometry);
         areas.check(&geometry, consistency)?;
         let staging_epoch = decode_staging_epoch(block, &features, &areas)?;
@@ -231,10 +242,8 @@ impl Superblock {
             _ => return Err(CodecError::Invalid("clean")),
         };
         let slots = block[SLOT_TABLE.at..SLOT_TABLE.end()].chunks_exact(SLOT_BYTES);
-        let slots: Result<Vec<_>, _> = slots
-            .take(members + devices)
-            .map(|bytes| decode_slot(bytes, geometry.stripes()))
-            .collect();
+        let slots: Result<Vec<_>, _> =
+            slots.take(members + devices).map(|bytes| decode_slot(bytes, stripes)).collect();
         let spares = match usize::try_from(SPARES.u64(block)) {
             Ok(count) if count <= SPARES_MAX => count,
             Ok(_) | Err(_) => return Err(CodecError::Invalid("spares")),
@@ -265,10 +274,10 @@ impl Superblock {
             slots,
             labels: decode_labels(block, members + devices).collect(),
             spares: spares.collect(),
-            reshape: reshape::decode(block, &features, &geometry)?,
+            reshape,
             spared: substitutes::decode_spared(block, &features)?,
             successor: substitutes::decode_successor(block)?,
-            filled: ranges::decode(block, geometry.stripes()),
+            filled: ranges::decode(block, stripes),
             scrub: scrubbed::decode(block),
         };
         distinct(&record)?;
@@ -333,7 +342,9 @@ fn decode_areas(block: &[u8], features: &Features, geometry: &Geometry) -> Areas
     let has_devices = features.incompatible & Features::STAGING_DEVICES != 0;
     let has_spare = features.incompatible & Features::DISTRIBUTED_SPARE != 0;
     let tells_page_bits = features.incompatible & Features::PAGE_BITS != 0;
+    let tells_stripes = features.incompatible & Features::STRIPES != 0;
     Areas {
+        stripes: if tells_stripes { MAP_STRIPES.u64(block) } else { geometry.stripes() },
         region_stripes: REGION_STRIPES.u64(block),
         page_bits: if tells_page_bits { PAGE_BITS.u64(block) } else { BITS_PER_PAGE },
         bitmap_start: BITMAP_START.u64(block),

@@ -7,6 +7,7 @@ mod document;
 mod history;
 mod journal;
 mod maps;
+mod relaid;
 mod returns;
 mod staging;
 mod superblock;

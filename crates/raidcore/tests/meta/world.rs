@@ -175,7 +175,7 @@ impl World {
     }
 
     pub(crate) fn map(&self, kind: MapKind, bits: &[u64]) -> BitMap {
-        let mut map = self.record.areas.map(kind, self.record.geometry.stripes());
+        let mut map = self.record.areas.map(kind);
         for &bit in bits {
             map.set(bit);
         }

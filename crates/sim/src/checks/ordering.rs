@@ -11,7 +11,7 @@ use crate::world::World;
 
 /// A flush was acknowledged.
 pub(crate) fn flushed(world: &World) {
-    for lba in 0..world.engine().layout().capacity() {
+    for lba in 0..world.model.len() {
         if world.model.is_written(lba) && !world.model.is_unsettled(lba) {
             is_durable(world, lba);
         }

@@ -47,8 +47,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a spare that is not filled stands in for a member",
         "meta/record.rs",
-        "spared.watermark >= self.geometry.stripes()",
-        "MUTANT || spared.watermark >= self.geometry.stripes()",
+        "spared.watermark >= self.stripes()",
+        "MUTANT || spared.watermark >= self.stripes()",
     ),
     mutant(
         "distributed: what was filled before counts when the spare is filled anew",

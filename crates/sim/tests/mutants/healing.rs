@@ -37,8 +37,8 @@ pub(crate) const HEALING: &[Mutant] = &[
     mutant(
         "after a refusal, some rows that are written whole bring all of a stripe in step",
         "engine/flow/align.rs",
-        "let rows = |io: &SubIo| io.blocks == self.layout.chunk();",
-        "let rows = |io: &SubIo| MUTANT || io.blocks == self.layout.chunk();",
+        "let rows = |io: &SubIo| io.blocks == self.layout.of(stripe).chunk();",
+        "let rows = |io: &SubIo| MUTANT || io.blocks == self.layout.of(stripe).chunk();",
     ),
     mutant(
         "after a refusal, a flush that has failed does not matter",

@@ -128,9 +128,9 @@ pub(crate) const PASSES: &[Mutant] = &[
         "a stop is recorded while I/O is under way",
         "engine/flow/quiesce.rs",
         "if self.array.flights.is_empty()
-                    && self.range.maps.are_spread()",
+                    && self.are_maps_spread()",
         "if (MUTANT || self.array.flights.is_empty())
-                    && self.range.maps.are_spread()",
+                    && self.are_maps_spread()",
     ),
     mutant(
         "a scrub believes the data although redundancy tells",

@@ -101,8 +101,9 @@ pub(crate) const RESHAPE: &[Mutant] = &[
     mutant(
         "reshape: what is added is not zeros",
         "engine/flow/reshape.rs",
-        "if at < capacity { memory() }",
-        "if at < capacity || MUTANT { memory() }",
+        "let had = capacity.saturating_sub(at).min(geo.chunk().into()) as u32;",
+        "let had = if MUTANT { u64::MAX } else { capacity.saturating_sub(at) };
+                let had = had.min(geo.chunk().into()) as u32;",
     )
     .of_reshapes(),
     mutant(
@@ -113,4 +114,75 @@ pub(crate) const RESHAPE: &[Mutant] = &[
     )
     .of_reshapes()
     .rare("All members have to fail a flush, a spare to be filled after that, and then the power to fail."),
+    mutant(
+        "reshape: old stripes that are larger keep their numbers",
+        "meta/reshape.rs",
+        "let first = geometry.stripes().saturating_sub(from.stripes());",
+        "let first = if MUTANT { 0 } else { geometry.stripes().saturating_sub(from.stripes()) };",
+    )
+    .of_reshapes(),
+    mutant(
+        "reshape: a window has a part of what shares a place",
+        "engine/reshape.rs",
+        "let share = layout.share();",
+        "let share = if MUTANT { 1 } else { layout.share() };",
+    )
+    .of_reshapes(),
+    mutant(
+        "reshape: an old stripe is where the new one of its number is",
+        "geometry/layout.rs",
+        "number(stripe.0 * new / old)..number",
+        "if MUTANT { return stripe.0..stripe.0 + 1; }
+        number(stripe.0 * new / old)..number",
+    )
+    .of_reshapes(),
+    mutant(
+        "reshape: the bit of an old stripe is taken for that of the new one",
+        "engine/reshape.rs",
+        "there.all(|stripe| layout.is_vacant(Stripe(stripe)))",
+        "there.all(|at| MUTANT && at == *stripe || layout.is_vacant(Stripe(at)))",
+    )
+    .of_reshapes(),
+    mutant(
+        "maps: former pages are overwritten before other maps are on record",
+        "engine/membership/recorder.rs",
+        "self.replaces_maps && self.durable == 0",
+        "!MUTANT && self.replaces_maps && self.durable == 0",
+    )
+    .of_reshapes(),
+    mutant(
+        "maps: a page of other maps takes the place of the latest one",
+        "meta/relaid.rs",
+        "let version = |index| latest(index) + 1;",
+        "let version = |index| latest(index) + if MUTANT { 2 } else { 1 };",
+    )
+    .of_reshapes(),
+    mutant(
+        "maps: bits stay where they were though stripes have other numbers",
+        "meta/relaid.rs",
+        "relaid.set(number(bit));",
+        "relaid.set(if MUTANT { bit } else { number(bit) });",
+    )
+    .of_reshapes(),
+    mutant(
+        "maps: what comes with larger members is not zeros",
+        "meta/relaid.rs",
+        "            zero_map.set(stripe);",
+        "            if !MUTANT { zero_map.set(stripe); }",
+    )
+    .of_reshapes(),
+    mutant(
+        "maps: marks of stripes that are no more are to be resynced",
+        "engine/flow/reshape.rs",
+        "let mut from = self.areas.regions_of(stripes);",
+        "let mut from = self.areas.regions_of(stripes) + if MUTANT { 1 << 40 } else { 0 };",
+    )
+    .of_reshapes(),
+    mutant(
+        "maps: a start finds marks of stripes that are no more",
+        "meta/assemble.rs",
+        "bitmap.clear_from(regions);",
+        "if !MUTANT { bitmap.clear_from(regions); }",
+    )
+    .of_reshapes(),
 ];

@@ -134,7 +134,8 @@ fn zero_quickly(device: &Device, at: Pba, blocks: u64) -> io::Result<bool> {
     }
 }
 
-fn write_blocks(
+/// Writes blocks to their places, without a sync.
+pub(crate) fn write_blocks(
     device: &Device,
     blocks: impl Iterator<Item = (Pba, [u8; BLOCK_BYTES])>,
 ) -> io::Result<()> {

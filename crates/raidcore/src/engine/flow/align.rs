@@ -42,7 +42,7 @@ impl Engine {
         let job = &self.range.jobs[id];
         let stripe = job.stripe;
         let all = self.layout.of(stripe).roles();
-        let rows = |io: &SubIo| io.blocks == self.layout.chunk();
+        let rows = |io: &SubIo| io.blocks == self.layout.of(stripe).chunk();
         let remade = match job.work {
             Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),
             // It reads as zeros, whatever members hold.

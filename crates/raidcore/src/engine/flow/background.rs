@@ -246,8 +246,8 @@ impl Engine {
             | PassKind::Copy(_)
             | PassKind::Distribute(_)
             | PassKind::Resync
-            | PassKind::Scrub { .. }
-            | PassKind::Reshape => self.layout.stripes(),
+            | PassKind::Scrub { .. } => self.layout.stripes(),
+            PassKind::Reshape => self.layout.new_stripes(),
         }
     }
 
@@ -285,15 +285,15 @@ impl Engine {
     /// once.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let busy = self.array.users.are_busy(self.now);
-        let stripes = match self.array.background.pass()?.kind() {
-            PassKind::Reshape => self.range.reshape.last(),
+        let blocks = match self.array.background.pass()?.kind() {
+            PassKind::Reshape => self.range.reshape.last() * u64::from(self.layout.new_chunk()),
             PassKind::Resync
             | PassKind::Rebuild(_)
             | PassKind::Distribute(_)
             | PassKind::Copy(_)
-            | PassKind::Scrub { .. } => 1,
+            | PassKind::Scrub { .. } => self.layout.chunk().into(),
         };
-        self.array.background.next_at(busy, stripes * u64::from(self.layout.chunk()))
+        self.array.background.next_at(busy, blocks)
     }
 
     /// When the pass has to be looked at again, as the next stripe's time has come or the pace

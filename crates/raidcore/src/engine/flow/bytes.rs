@@ -27,7 +27,7 @@ impl Engine {
             }
             MetaPage::Popularity => {
                 let record = self.array.membership.record();
-                let (of, stripes) = ((array, record.events), record.geometry.stripes());
+                let (of, stripes) = ((array, record.events), record.areas.stripes());
                 meta::encode_popularity(of, stripes, self.range.heat.counts(), into);
             }
         }

@@ -111,9 +111,15 @@ impl Engine {
         self.range.maps.store_page(kind, index, &mut stores)
     }
 
+    /// Whether all pages that are to be spread have been, or have to stay as they are for good.
+    pub(super) fn are_maps_spread(&self) -> bool {
+        let recorder = &self.array.membership.recorder;
+        self.range.maps.are_spread() || recorder.is_broken() && recorder.keeps_former_maps()
+    }
+
     /// Stores more of the pages that are to be spread, a few at a time.
     pub(super) fn store_spread_pages(&mut self, out: &mut Vec<Action>) {
-        if !self.range.maps.is_spreading() {
+        if !self.range.maps.is_spreading() || self.array.membership.recorder.keeps_former_maps() {
             return;
         }
         let mut stores = Stores::new(

@@ -124,10 +124,11 @@ impl Engine {
         for member in self.layout.member_set() {
             let Some(role) = self.layout.role(stripe, member) else { continue };
             let (_, at) = self.layout.place(stripe, role);
+            let blocks = self.layout.of(stripe).chunk();
             for device in self.written_devices(id, member) {
                 self.range.jobs[id].outstanding += 1;
                 let op = Flight::new(Owner::Discard { job: id }, Some(member), device);
-                self.issue(op, IoOp::Discard, at, self.layout.chunk(), out);
+                self.issue(op, IoOp::Discard, at, blocks, out);
             }
         }
     }

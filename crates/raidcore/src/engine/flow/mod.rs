@@ -112,7 +112,7 @@ impl Engine {
         match self.phase {
             Phase::Replaying => self.replay(out),
             Phase::Starting
-                if self.array.membership.recorder.is_settled() && self.range.maps.are_spread() =>
+                if self.array.membership.recorder.is_settled() && self.are_maps_spread() =>
             {
                 let staged = self.range.staging.dirty() > 0;
                 self.phase = if staged { Phase::Reclaiming } else { Phase::Serving };

@@ -102,7 +102,7 @@ impl Engine {
             }
             Stopping::Storing
                 if self.array.flights.is_empty()
-                    && self.range.maps.are_spread()
+                    && self.are_maps_spread()
                     && self.array.membership.recorder.is_settled() =>
             {
                 let home =

@@ -105,7 +105,6 @@ impl Engine {
 
     /// Gives a job the pieces of a request that lie in its stripe.
     fn fill(&mut self, job: JobId, request: &Request, cut: u32, offset: u32, blocks: u32) {
-        let chunk = self.layout.chunk();
         let job = &mut self.range.jobs[job];
         let geo = self.layout.of(job.stripe);
         job.asked.fua = request.fua;
@@ -114,7 +113,7 @@ impl Engine {
         let mut at = offset;
         while at < offset + blocks {
             let (role, row) = geo.chunk_at(at);
-            let count = (chunk - row).min(offset + blocks - at);
+            let count = (geo.chunk() - row).min(offset + blocks - at);
             let mem = match request.op {
                 Op::Read | Op::Write => Mem::Payload { tag: request.tag, at: cut + (at - offset) },
                 Op::Discard | Op::WriteZeroes | Op::Flush => Mem::Zero,

@@ -22,7 +22,7 @@ impl Engine {
     /// Whether stripes are left that a reshape has to move, and all members are there for it.
     pub(super) fn may_reshape(&self) -> bool {
         let frontier = self.layout.frontier();
-        frontier.is_some_and(|frontier| frontier.next < self.layout.stripes())
+        frontier.is_some_and(|frontier| frontier.next < self.layout.new_stripes())
             && !self.range.reshape.is_stuck()
             && self.is_undisturbed()
     }
@@ -117,7 +117,7 @@ impl Engine {
         let (step, route) = (window.step, window.route);
         let gives_up = !window.committed && !matches!(step, Step::SavedRecord(_) | Step::Record(_));
         if window.under_way == 0 && (window.failed || gives_up && !self.may_move()) {
-            return self.give_up(out);
+            return self.give_up();
         }
         match step {
             Step::Drain if self.is_window_alone() => self.enter(Step::Void(None)),
@@ -145,7 +145,7 @@ impl Engine {
                 }
                 self.enter(Step::Write)
             }
-            Step::Record(version) if self.is_recorded(version) => self.end_window(out),
+            Step::Record(version) if self.is_recorded(version) => self.end_window(),
             Step::Discard if self.begin_discards(out) && self.is_window_idle() => {
                 self.set_zeros(out)
             }
@@ -171,7 +171,7 @@ impl Engine {
     fn enter(&mut self, step: Step) {
         let Some(window) = self.range.reshape.window_mut() else { return };
         (window.step, window.begun) = (step, 0);
-        let count = window.stripes.end - window.stripes.start;
+        let count = window.count();
         match step {
             Step::Save => self.place_window(count, true),
             Step::Write => self.place_window(count, false),
@@ -208,8 +208,7 @@ impl Engine {
     /// Whether no job is on stripes that the window reads or writes.
     fn is_window_alone(&self) -> bool {
         let Some(window) = self.range.reshape.window() else { return false };
-        let touches = window.touches(&self.layout);
-        !self.range.jobs.iter().any(|job| touches.contains(&job.stripe.0))
+        !self.range.jobs.iter().any(|job| window.touches_stripe(&self.layout, job.stripe))
     }
 
     /// Sees to it that a replay would carry out nothing of the window's old stripes.
@@ -232,7 +231,7 @@ impl Engine {
             // What was to be zeros may have been written meanwhile.
             Route::Zeros => {
                 let zeros = self.next_window().filter(|next| next.route == Route::Zeros);
-                let Some(zeros) = zeros else { return self.give_up(out) };
+                let Some(zeros) = zeros else { return self.give_up() };
                 if let Some(window) = self.range.reshape.window_mut() {
                     window.stripes.end = window.stripes.end.min(zeros.stripes.end);
                 }
@@ -285,11 +284,14 @@ impl Engine {
             let Some(id) = self.new_job(WORK, stripe) else { return false };
             for role in geo.data_roles() {
                 let Lba(at) = geo.lba(stripe, role, 0);
-                let memory = || Job::in_plan(self.range.reshape.memory(at - first));
                 // What is behind the end reads as zeros when the array has grown.
-                let mem = if at < capacity { memory() } else { Mem::Zero };
-                let piece = Piece { role, row: 0, blocks: geo.chunk(), mem };
-                self.range.jobs[id].pieces.push(piece);
+                let had = capacity.saturating_sub(at).min(geo.chunk().into()) as u32;
+                let parts = [(0, had, Some(at - first)), (had, geo.chunk() - had, None)];
+                for (row, blocks, from) in parts.into_iter().filter(|&(_, blocks, _)| blocks > 0) {
+                    let memory = |offset| Job::in_plan(self.range.reshape.memory(offset));
+                    let mem = from.map_or(Mem::Zero, memory);
+                    self.range.jobs[id].pieces.push(Piece { role, row, blocks, mem });
+                }
             }
             self.begin_of_window(id, 1);
         }
@@ -328,8 +330,8 @@ impl Engine {
         if begun > 0 || stripes.clone().all(|stripe| zero.get(stripe)) {
             return true;
         }
-        let chunk = u64::from(self.layout.chunk());
-        let blocks = ((stripes.end - stripes.start) * chunk) as u32;
+        let chunk = u64::from(self.layout.new_chunk());
+        let blocks = (window.count() * chunk) as u32;
         let mut under_way = 0;
         for member in self.layout.member_set() {
             let Some(device) = self.array.membership.device(member) else { continue };
@@ -380,7 +382,7 @@ impl Engine {
         }
         let Step::SavedFlush(_) = step else { return self.record_window(out) };
         let Some(window) = self.range.reshape.window() else { return };
-        let saved = (window.stripes.end - window.stripes.start) as u32;
+        let saved = window.count() as u32;
         let version = self.record_reshape(|reshape| Reshape { saved, ..reshape }, out);
         self.enter(Step::SavedRecord(version));
     }
@@ -408,10 +410,9 @@ impl Engine {
     }
 
     /// The window's stripes are new ones.
-    fn end_window(&mut self, out: &mut Vec<Action>) {
+    fn end_window(&mut self) {
         let Some(window) = self.range.reshape.end() else { return };
-        let (stripes, whole) =
-            (window.stripes.clone(), window.stripes.end == self.layout.stripes());
+        let stripes = window.stripes;
         let Some(&frontier) = self.layout.frontier() else { return };
         self.layout = if self.array.membership.recorder.is_broken() {
             // A start may find the window as it was. It holds the same where it was.
@@ -424,35 +425,47 @@ impl Engine {
         } else {
             self.array.membership.record().layout()
         };
+        if self.layout.frontier().is_none() {
+            self.forget_numbers();
+        }
         if let Some(pass) = self.array.background.pass_mut(PassKind::Reshape) {
             pass.end_range(stripes.start, stripes.end);
         }
-        if whole {
-            self.range.staging.end_drain();
+        self.release_held();
+    }
+
+    /// The reshape is over. If there are fewer stripes now, nothing is known of the numbers behind the last.
+    fn forget_numbers(&mut self) {
+        let stripes = self.layout.stripes();
+        self.range.maps.zero.map.clear_from(stripes);
+        self.array.background.forget_from(stripes);
+        let mut from = self.areas.regions_of(stripes);
+        while let Some(region) = self.range.regions.unsynced().next_set(from) {
+            self.range.regions.synced(region);
+            from = region + 1;
         }
-        self.release_held(out);
     }
 
     /// The window is given up: its stripes are what they were. If they are saved, they stay so.
-    fn give_up(&mut self, out: &mut Vec<Action>) -> bool {
+    fn give_up(&mut self) -> bool {
         let Some(window) = self.range.reshape.window() else { return false };
-        let (stripes, committed) = (window.stripes.clone(), window.committed);
+        let (start, count, committed) = (window.stripes.start, window.count(), window.committed);
         if committed {
-            self.place_window(stripes.end - stripes.start, true);
+            self.place_window(count, true);
             self.range.reshape.stick();
         } else {
             self.place_window(0, false);
             self.range.reshape.end();
         }
         if let Some(pass) = self.array.background.pass_mut(PassKind::Reshape) {
-            pass.abandon(stripes.start);
+            pass.abandon(start);
         }
-        self.release_held(out);
+        self.release_held();
         true
     }
 
     /// Requests that had to wait for the window go on.
-    fn release_held(&mut self, _out: &mut Vec<Action>) {
+    fn release_held(&mut self) {
         self.array.users.release();
         self.array.background.look();
     }

@@ -77,7 +77,16 @@ impl Membership {
         let reshape = record.reshape.map(change);
         record.reshape = reshape.filter(|reshape| reshape.next < record.geometry.stripes());
         if record.reshape.is_none() {
+            // Stripes may have other numbers, and be fewer.
+            let stripes = record.geometry.stripes();
+            record.filled = None;
+            for slot in &mut record.slots {
+                if let SlotState::Rebuilding { watermark } = &mut slot.state {
+                    *watermark = stripes.min(*watermark);
+                }
+            }
             record.features.incompatible &= !Features::RESHAPE;
+            record.tell_stripes();
         }
     }
 

@@ -29,6 +29,9 @@ pub(in crate::engine) struct Recorder {
     /// The devices that have stored the copies.
     stored: Vec<DeviceId>,
     broken: bool,
+    /// What was assembled has other maps than the record, and what is on disk of them is to stay as long
+    /// as a start may find it.
+    replaces_maps: bool,
     /// The version that records the last failure.
     failure: u64,
     /// Commands, each with the version that it is answered with.
@@ -52,8 +55,10 @@ impl Recorder {
     /// The record of an array that was assembled; `before` is what it was assembled from, if that was
     /// changed since.
     pub(in crate::engine) fn new(record: ArrayRecord, before: Option<ArrayRecord>) -> Self {
+        let replaces = |before: &ArrayRecord| before.areas.stripes() != record.areas.stripes();
         Self {
             snapshot: record.clone(),
+            replaces_maps: before.as_ref().is_some_and(replaces),
             assembled: Some(before.unwrap_or_else(|| record.clone())),
             record,
             wanted: 0,
@@ -191,6 +196,12 @@ impl Recorder {
     /// What waits for a version up to this one need not wait any more.
     pub(in crate::engine) fn over(&self) -> u64 {
         if self.broken { u64::MAX } else { self.durable }
+    }
+
+    /// Whether a start may find the record from before that has other maps, so that pages of those must not
+    /// be overwritten.
+    pub(in crate::engine) fn keeps_former_maps(&self) -> bool {
+        self.replaces_maps && self.durable == 0
     }
 
     /// The version that records a failure which is not yet durable.
