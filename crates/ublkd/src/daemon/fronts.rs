@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use raidcore::meta::ArrayId;
 
 use crate::control::{Front, Manner};
-use crate::front::LogicalBlock;
 use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
+use crate::front::{LogicalBlock, SocketError};
 use crate::host::HostHandle;
 use crate::paths::shown;
 use crate::users;
@@ -61,11 +61,10 @@ pub(super) fn check(config: &FrontConfig) -> Result<(), FrontError> {
     if let Some(dir) = config.fuse.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(FuseError::NotADirectory { dir: dir.clone() }.into());
     }
-    let socket = config.nbd_socket.as_ref().map(|path| (path, NbdAddress::Unix(path.clone())));
     let lost = |path: &Path| path.parent().is_some_and(|dir| dir != Path::new("") && !dir.is_dir());
-    if let Some((_, address)) = socket.filter(|(path, _)| lost(path)) {
-        let (address, source) = (address.to_string(), io::ErrorKind::NotFound.into());
-        return Err(NbdError::Bind { address, source }.into());
+    if let Some(path) = config.nbd_socket.as_ref().filter(|path| lost(path)) {
+        let (path, source) = (path.clone(), io::ErrorKind::NotFound.into());
+        return Err(NbdError::from(SocketError::Listen { path, source }).into());
     }
     Ok(())
 }
