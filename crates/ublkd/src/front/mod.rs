@@ -8,6 +8,7 @@ pub mod fuse;
 pub mod nbd;
 mod socket;
 pub mod ublk;
+pub mod vhost;
 
 pub use socket::SocketError;
 
