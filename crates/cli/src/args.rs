@@ -74,12 +74,13 @@ pub(crate) enum Command {
         /// The array's name
         name: String,
         /// Stop although it is in use. File systems of this machine write what they hold before; then
-        /// users of NBD and FUSE get errors, and those of its block device wait for the next start
+        /// users of NBD and FUSE get errors, and those of its block device and virtual machines wait for
+        /// the next start
         #[arg(long, short)]
         force: bool,
     },
     /// Replace the process of a running array, by that of a new release for instance. Users of its
-    /// block device wait meanwhile. Refused while NBD or FUSE is in use
+    /// block device and virtual machines (--vhost) wait meanwhile. Refused while NBD or FUSE is in use
     Restart {
         /// The array's name
         name: String,
@@ -213,8 +214,8 @@ pub(crate) struct IostatArgs {
   evenkeel start --background --fuse /mnt/tank /dev/sd[b-f]
   evenkeel start --name tank /dev/disk/by-id           find the members in a directory
 
-Without --nbd, --nbd-tcp, --fuse or --ublk the array is served over NBD on a Unix socket in the run
-directory. SIGTERM, SIGINT and `evenkeel stop` stop it cleanly.")]
+Without --nbd, --nbd-tcp, --fuse, --ublk or --vhost the array is served over NBD on a Unix socket in
+the run directory. SIGTERM, SIGINT and `evenkeel stop` stop it cleanly.")]
 pub(crate) struct StartArgs {
     /// Members; with --name also directories that hold them
     #[arg(value_name = "MEMBER", required_unless_present = "name")]
@@ -255,6 +256,10 @@ pub(crate) struct StartArgs {
     /// Let that address be one that other machines reach
     #[arg(long, requires = "nbd_tcp")]
     pub(crate) nbd_allow_remote: bool,
+    /// Serve to virtual machines by vhost-user-blk, on a Unix socket; in the run directory if no path
+    /// is given
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    pub(crate) vhost: Option<Option<PathBuf>>,
     /// Serve as a file in this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,
@@ -262,9 +267,9 @@ pub(crate) struct StartArgs {
     /// /dev/evenkeel/ARRAY
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     pub(crate) ublk: Option<Option<u32>>,
-    /// Bytes of the smallest piece that NBD and the block device offer: 4096, or 512 for guests and
-    /// programs that know nothing else, which is slower where they change parts of blocks. A file
-    /// (--fuse) takes any size
+    /// Bytes of the smallest piece that NBD, the block device and virtual disks (--vhost) offer: 4096,
+    /// or 512 for guests and programs that know nothing else, which is slower where they change parts
+    /// of blocks. A file (--fuse) takes any size
     #[arg(long, value_name = "BYTES", value_parser = logical_block, default_value = "4096")]
     pub(crate) logical_block: LogicalBlock,
     /// Serve metrics for Prometheus over HTTP; on 127.0.0.1:9712 if no address is given. Whoever

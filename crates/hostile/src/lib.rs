@@ -1,5 +1,5 @@
 //! Bytes from outside against everything that reads them: metadata blocks, `assemble`, NBD, the
-//! control socket, drives' health. A target is a function over bytes, for a fuzzer (`fuzz/`) and for plain tests.
+//! queues of virtual machines, the control socket, drives' health. A target is a function over bytes, for a fuzzer (`fuzz/`) and for plain tests.
 //!
 //! Invariants:
 //! - A target panics if what it tests breaks a promise, and only then.
@@ -18,13 +18,23 @@ mod nbd;
 mod page;
 mod superblock;
 mod transcript;
+mod vm;
 
+#[expect(dead_code, reason = "the tests of NBD use more of it")]
+#[path = "../../ublkd/tests/tools/back_end.rs"]
+mod back_end;
 #[expect(dead_code, reason = "the tests of NBD use more of it")]
 #[path = "../../ublkd/tests/nbd/client.rs"]
 mod client;
 #[expect(dead_code, reason = "the tests of metadata use more of it")]
 #[path = "../../raidcore/tests/meta/world.rs"]
 mod images;
+#[expect(dead_code, reason = "the tests of virtual machines use more of it")]
+#[path = "../../ublkd/tests/tools/machine.rs"]
+mod machine;
+#[expect(dead_code, reason = "the tests of virtual machines use more of it")]
+#[path = "../../ublkd/tests/vhost/world.rs"]
+mod machines;
 #[path = "../../ublkd/tests/tools/store.rs"]
 mod store;
 #[expect(dead_code, reason = "the tests of NBD use more of it")]
@@ -39,12 +49,13 @@ pub use journal::journal;
 pub use nbd::nbd;
 pub use page::page;
 pub use superblock::superblock;
+pub use vm::vm;
 
 /// A function that must not panic, whatever the bytes.
 pub type Target = fn(&[u8]);
 
 /// All targets by name. The corpus of each is in `fuzz/corpus/` under that name.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("superblock", superblock),
     ("page", page),
     ("journal", journal),
@@ -53,6 +64,7 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("control", control),
     ("answer", answer),
     ("drive", drive),
+    ("vm", vm),
 ];
 
 /// Makes a write to a closed connection an error instead of the end of the process, as the runtime

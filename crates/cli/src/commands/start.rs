@@ -176,8 +176,8 @@ fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<
 }
 
 fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
-    let none_asked =
-        args.nbd.is_none() && args.nbd_tcp.is_none() && args.fuse.is_none() && args.ublk.is_none();
+    let asked = args.nbd.is_some() || args.nbd_tcp.is_some() || args.fuse.is_some();
+    let none_asked = !asked && args.ublk.is_none() && args.vhost.is_none();
     DaemonConfig {
         members: args.members,
         name: args.name,
@@ -192,6 +192,8 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
             nbd_socket: args.nbd.flatten().map(absolute),
             nbd_tcp: args.nbd_tcp,
             nbd_allow_remote: args.nbd_allow_remote,
+            vhost: args.vhost.is_some(),
+            vhost_socket: args.vhost.flatten().map(absolute),
             fuse: args.fuse,
             ublk: args.ublk.is_some(),
             ublk_id: args.ublk.flatten(),

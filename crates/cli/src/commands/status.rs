@@ -167,7 +167,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
 pub(crate) fn front(front: &Front) -> String {
     let Front { kind, address } = front;
     match kind.as_str() {
-        "fuse" | "ublk" => format!("{kind} at {}", shown(address)),
+        "fuse" | "ublk" | "vhost-user" => format!("{kind} at {}", shown(address)),
         _ => format!("{kind} at {address}"),
     }
 }

@@ -12,6 +12,9 @@ mod iostat;
 mod kills;
 mod layout;
 mod log;
+#[path = "../../../ublkd/tests/tools/machine.rs"]
+#[expect(dead_code, reason = "tests of hostile guests use the rest")]
+mod machine;
 mod memory;
 mod nbd;
 mod pace;
@@ -26,5 +29,6 @@ mod staged;
 mod stops;
 mod tools;
 mod trouble;
+mod vhost;
 mod volatile;
 mod world;

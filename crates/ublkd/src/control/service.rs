@@ -242,9 +242,9 @@ impl Service {
             StopError::InUse(users) => {
                 let message = format!("{name} is in use: {}", users.join("; "));
                 Refusal::new("in-use", message).hint(format!(
-                    "unmount it, detach loop devices, disconnect clients; or `evenkeel {command} \
-                     {name} --force`: file systems of this machine write what they hold, and then \
-                     users of the file and of NBD get errors"
+                    "unmount it, detach loop devices, disconnect clients, shut down virtual \
+                     machines; or `evenkeel {command} {name} --force`: file systems of this machine \
+                     write what they hold, and then users of the file and of NBD get errors"
                 ))
             }
         })

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use raidcore::meta::ArrayId;
 
 use crate::control::{Front, Manner};
-use crate::front::LogicalBlock;
 use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
+use crate::front::vhost::{VhostConfig, VhostServer};
+use crate::front::{LogicalBlock, SocketError};
 use crate::host::HostHandle;
 use crate::paths::shown;
 use crate::users;
@@ -35,7 +36,11 @@ pub struct FrontConfig {
     pub ublk: bool,
     /// The number N of `/dev/ublkbN`; the first that is free if not given.
     pub ublk_id: Option<u32>,
-    /// The logical block size for clients of NBD and users of the block device.
+    /// To virtual machines, by vhost-user-blk.
+    pub vhost: bool,
+    /// On which socket; `<name>.vhost` in the run directory if not given.
+    pub vhost_socket: Option<PathBuf>,
+    /// The logical block size for clients of NBD, virtual machines and users of the block device.
     pub logical_block: LogicalBlock,
 }
 
@@ -48,6 +53,9 @@ pub enum FrontError {
     /// FUSE can't.
     #[error(transparent)]
     Fuse(#[from] FuseError),
+    /// vhost-user can't.
+    #[error(transparent)]
+    Vhost(#[from] SocketError),
     /// ublk can't.
     #[error(transparent)]
     Ublk(#[from] UblkError),
@@ -61,11 +69,14 @@ pub(super) fn check(config: &FrontConfig) -> Result<(), FrontError> {
     if let Some(dir) = config.fuse.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(FuseError::NotADirectory { dir: dir.clone() }.into());
     }
-    let socket = config.nbd_socket.as_ref().map(|path| (path, NbdAddress::Unix(path.clone())));
     let lost = |path: &Path| path.parent().is_some_and(|dir| dir != Path::new("") && !dir.is_dir());
-    if let Some((_, address)) = socket.filter(|(path, _)| lost(path)) {
-        let (address, source) = (address.to_string(), io::ErrorKind::NotFound.into());
-        return Err(NbdError::Bind { address, source }.into());
+    if let Some(path) = config.nbd_socket.as_ref().filter(|path| lost(path)) {
+        let (path, source) = (path.clone(), io::ErrorKind::NotFound.into());
+        return Err(NbdError::from(SocketError::Listen { path, source }).into());
+    }
+    if let Some(path) = config.vhost_socket.as_ref().filter(|path| lost(path)) {
+        let (path, source) = (path.clone(), io::ErrorKind::NotFound.into());
+        return Err(SocketError::Listen { path, source }.into());
     }
     Ok(())
 }
@@ -74,6 +85,7 @@ pub(super) fn check(config: &FrontConfig) -> Result<(), FrontError> {
 #[derive(Default)]
 pub(super) struct Fronts {
     nbd: Vec<NbdServer>,
+    vhost: Option<VhostServer>,
     devices: Devices,
     list: Vec<Front>,
 }
@@ -126,6 +138,10 @@ fn connected(clients: Vec<String>) -> Vec<String> {
     clients.map(|client| format!("an NBD client is connected, {client}")).collect()
 }
 
+fn used_by(vm: String) -> String {
+    format!("a virtual machine uses it, {vm}")
+}
+
 impl Fronts {
     /// Starts those that are asked for; all or none.
     pub(super) async fn start(
@@ -161,11 +177,14 @@ impl Fronts {
             return Ok(());
         }
         let shut = self.nbd.iter().map(|server| server.shut().map_err(connected));
-        let clients = shut.filter_map(Result::err).flatten().collect();
+        let clients = shut.filter_map(Result::err).flatten();
+        let vm = self.vhost.as_ref().map(|server| server.shut(manner == Manner::Leave));
+        let clients = clients.chain(vm.and_then(Result::err).map(used_by)).collect();
         let withdrawn = self.with_devices(move |devices| devices.withdraw(clients, manner)).await;
         let released = withdrawn.unwrap_or(Ok(()));
         if released.is_err() {
             self.nbd.iter().for_each(NbdServer::reopen);
+            self.vhost.iter().for_each(VhostServer::reopen);
         }
         released
     }
@@ -174,10 +193,11 @@ impl Fronts {
     /// the array write what they hold. Users that lose the array are logged.
     pub(super) async fn release_by_force(&mut self) {
         let clients: Vec<String> = self.nbd.iter().flat_map(|s| connected(s.clients())).collect();
+        let vms = self.vhost.as_ref().and_then(VhostServer::user).map(used_by);
         self.with_devices(move |devices| {
             let carried = devices.fuse.as_ref().is_some_and(FuseServer::carries_disks);
             let carries = carried || !clients.is_empty() && users::has_nbd_devices();
-            for user in clients.into_iter().chain(devices.file_users()) {
+            for user in clients.into_iter().chain(vms).chain(devices.file_users()) {
                 tracing::warn!("{user}, and the array is stopped");
             }
             if carries {
@@ -191,6 +211,9 @@ impl Fronts {
     /// array's next start.
     pub(super) async fn stop(mut self) {
         for server in std::mem::take(&mut self.nbd) {
+            server.stop().await;
+        }
+        if let Some(server) = self.vhost.take() {
             server.stop().await;
         }
         self.with_devices(Devices::end).await;
@@ -229,6 +252,15 @@ impl Fronts {
             let server = NbdServer::start(volume.clone(), nbd).await?;
             self.add("nbd", server.uri());
             self.nbd.push(server);
+        }
+        if config.vhost {
+            let socket = config.vhost_socket.clone();
+            let socket = socket.unwrap_or_else(|| run_dir.join(format!("{}.vhost", volume.name())));
+            let mut vhost = VhostConfig::new(socket);
+            (vhost.logical_block, vhost.forgets) = (config.logical_block, owner.forgets);
+            let server = VhostServer::start(volume.clone(), vhost).await?;
+            self.add("vhost-user", server.path().display());
+            self.vhost = Some(server);
         }
         if let Some(dir) = &config.fuse {
             let server = FuseServer::mount(dir, volume.clone())?;

@@ -3,9 +3,14 @@
 
 use raidcore::units::BLOCK_BYTES;
 
+mod extent;
 pub mod fuse;
 pub mod nbd;
+mod socket;
 pub mod ublk;
+pub mod vhost;
+
+pub use socket::SocketError;
 
 /// The most blocks of a discard or write-zeroes in one request of the volume (1 GiB), so that
 /// others get their turn.

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Wakes a thread that may be parked in its ring. It makes a system call only if the thread is
@@ -16,7 +16,11 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    pub(super) fn new() -> io::Result<Self> {
+    /// A bell that no thread waits for yet.
+    ///
+    /// # Errors
+    /// If the kernel refuses an eventfd.
+    pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: takes no pointers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
         if fd < 0 {
@@ -58,8 +62,13 @@ impl Bell {
         self.event.as_raw_fd()
     }
 
+    /// The same, for who waits for several things.
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
     /// Sleeps until the bell is rung.
-    pub(super) fn listen(&self) {
+    pub(crate) fn listen(&self) {
         let mut count = [0u8; 8];
         // SAFETY: reads 8 bytes into a live array.
         unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };

@@ -1,5 +1,7 @@
 //! The NBD front end as its clients see it, over a back end in memory.
 
+#[path = "../tools/back_end.rs"]
+mod back_end;
 mod client;
 mod haggling;
 mod hostile;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use tokio::runtime::Runtime;
+use ublkd::front::SocketError;
 use ublkd::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use ublkd::volume::Volume;
 
@@ -39,12 +40,15 @@ fn a_dead_servers_socket_is_replaced_and_a_living_ones_is_not() {
     let path = dir.path().join("nbd.sock");
     let foreign = UnixListener::bind(&path).expect("a listener");
     let error = start(&runtime, unix(&path)).expect_err("somebody listens");
-    assert!(matches!(&error, NbdError::InUse { path: named } if *named == path), "{error}");
+    assert!(
+        matches!(&error, NbdError::Socket(SocketError::InUse { path: named }) if *named == path),
+        "{error}"
+    );
     drop(foreign);
     assert!(path.exists());
     let server = start(&runtime, unix(&path)).expect("nobody listens");
     let again = start(&runtime, unix(&path)).expect_err("the first one listens");
-    assert!(matches!(again, NbdError::InUse { .. }), "{again}");
+    assert!(matches!(again, NbdError::Socket(SocketError::InUse { .. })), "{again}");
     Client::new(UnixStream::connect(&path).expect("it listens")).greet(3);
     runtime.block_on(server.stop());
     assert!(!path.exists());
@@ -57,11 +61,11 @@ fn what_is_no_socket_is_left_alone() {
     let path = dir.path().join("precious");
     fs::write(&path, "data").expect("a file");
     let error = start(&runtime, unix(&path)).expect_err("a file is no socket");
-    assert!(matches!(&error, NbdError::NotASocket { .. }), "{error}");
+    assert!(matches!(&error, NbdError::Socket(SocketError::NotASocket { .. })), "{error}");
     assert_eq!(fs::read(&path).expect("the file"), b"data");
     let error =
         start(&runtime, unix(&dir.path().join("absent/nbd.sock"))).expect_err("no directory");
-    assert!(matches!(&error, NbdError::Bind { .. }), "{error}");
+    assert!(matches!(&error, NbdError::Socket(SocketError::Listen { .. })), "{error}");
 }
 
 #[test]
@@ -84,7 +88,7 @@ fn servers_that_start_together_take_turns() {
     turn.lock().expect("a lock");
     let path = dir.path().join("nbd.sock");
     let error = start(&runtime, unix(&path)).expect_err("it is not its turn");
-    assert!(matches!(&error, NbdError::Locked { .. }), "{error}");
+    assert!(matches!(&error, NbdError::Socket(SocketError::Locked { .. })), "{error}");
     drop(turn);
     start(&runtime, unix(&path)).expect("it is its turn");
 }

@@ -36,6 +36,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::front::LogicalBlock;
+use crate::front::socket::SocketError;
 use crate::guests::{Guest, Guests, Seldom};
 use crate::paths::shown;
 use crate::volume::Volume;
@@ -146,27 +147,9 @@ pub enum NbdError {
         /// The address.
         address: SocketAddr,
     },
-    /// A server listens there.
-    #[error("{} is in use by another server: stop it or choose another path", shown(.path))]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// Something else has this name.
-    #[error("{} exists and is no socket: choose another path or remove it", shown(.path))]
-    NotASocket {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another server is starting there.
-    #[error(
-        "{} is locked, perhaps by a server that starts in these moments: try again",
-        shown(.dir)
-    )]
-    Locked {
-        /// The socket's directory.
-        dir: PathBuf,
-    },
+    /// Its Unix socket can't be had.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
     /// The kernel refuses the address.
     #[error("can't listen on {address}: {source}")]
     Bind {

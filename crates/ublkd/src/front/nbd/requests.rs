@@ -17,10 +17,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::time::timeout;
 
 use super::handshake::ALLOCATION_ID;
-use super::ledger::{Extent, Ledger, Request, Stream};
+use super::ledger::{Ledger, Request, Stream};
 use super::pace::{Pace, Waited};
 use super::wire::{Command, Errno, Head, Header, flag};
 use super::{PAYLOAD_BYTES_MAX, Stop};
+use crate::front::extent::Extent;
 use crate::front::{LogicalBlock, RANGE_BLOCKS_MAX};
 use crate::volume::{Buffer, Port, Submit, Touched, Volume};
 

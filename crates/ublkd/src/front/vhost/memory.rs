@@ -1,0 +1,205 @@
+//! A VM's memory, as its VMM shares it.
+//!
+//! Invariants:
+//! - Whatever addresses and sizes a guest names, only memory that was shared is accessed.
+//! - All of it is guarded: what vanishes reads as zeros, and is lost ([`Ram::is_lost`]).
+//! - Only the session's thread accesses it, and nothing else is ever given its addresses: the
+//!   kernel does no I/O there.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use vhost::vhost_user::message::VhostUserMemoryRegion;
+use vm_memory::{
+    Bytes, FileOffset, GuestAddress, GuestMemoryMmap, GuestMemoryRegion, GuestRegionMmap,
+    MmapRegion,
+};
+
+use super::fault::Guarded;
+
+/// The most memory of a VM, 4 TiB: all connections together must leave addresses to this process.
+const BYTES_MAX: u64 = 4 << 40;
+
+/// A piece of a request's data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Segment {
+    /// Its address for the guest.
+    pub(super) at: u64,
+    /// Its size.
+    pub(super) bytes: u32,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Ram {
+    // Before the mappings: what is unmapped must not be guarded any more.
+    regions: Vec<Region>,
+    view: GuestMemoryMmap,
+}
+
+struct Region {
+    guarded: Guarded,
+    /// Its first address for the VMM, by which rings are named.
+    user: u64,
+    map: Arc<GuestRegionMmap>,
+}
+
+impl Ram {
+    /// The memory that the VMM shares from now on.
+    ///
+    /// # Errors
+    /// If it can't be mapped, or if regions overlap.
+    pub(super) fn share(
+        shared: impl IntoIterator<Item = (VhostUserMemoryRegion, File)>,
+    ) -> io::Result<Self> {
+        let regions = shared.into_iter().map(|(region, file)| Region::map(&region, file));
+        let mut ram = Self { regions: regions.collect::<io::Result<_>>()?, view: Self::none() };
+        ram.look()?;
+        Ok(ram)
+    }
+
+    /// Adds a region.
+    ///
+    /// # Errors
+    /// If it can't be mapped, or overlaps another one.
+    pub(super) fn add(&mut self, region: &VhostUserMemoryRegion, file: File) -> io::Result<()> {
+        self.regions.push(Region::map(region, file)?);
+        self.look().inspect_err(|_| drop(self.regions.pop()))
+    }
+
+    /// Takes a region away.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) fn remove(&mut self, region: &VhostUserMemoryRegion) -> io::Result<()> {
+        let (at, user, bytes) = (region.guest_phys_addr, region.user_addr, region.memory_size);
+        let is_it = |region: &Region| {
+            region.map.start_addr().0 == at && region.user == user && region.map.len() == bytes
+        };
+        let Some(place) = self.regions.iter().position(is_it) else {
+            return Err(io::Error::other("the VMM takes back memory that it has not shared"));
+        };
+        // It is kept until nothing sees it any more.
+        let Region { guarded, map, .. } = self.regions.swap_remove(place);
+        drop(guarded);
+        self.look()?;
+        drop(map);
+        Ok(())
+    }
+
+    /// How many regions there are.
+    pub(super) fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// What the guest sees.
+    pub(super) fn view(&self) -> &GuestMemoryMmap {
+        &self.view
+    }
+
+    /// The guest's address of an address of the VMM's.
+    pub(super) fn guest_address(&self, user: u64) -> Option<u64> {
+        self.regions.iter().find_map(|region| {
+            let offset = user.checked_sub(region.user)?;
+            (offset < region.map.len()).then(|| region.map.start_addr().0 + offset)
+        })
+    }
+
+    /// Whether some of it has vanished.
+    pub(super) fn is_lost(&self) -> bool {
+        self.regions.iter().any(|region| region.guarded.is_lost())
+    }
+
+    /// Copies what lies from byte `skip` of these segments on; false if they are not in memory, or
+    /// too short.
+    pub(super) fn read(&self, from: &[Segment], skip: u64, to: &mut [u8]) -> bool {
+        let mut rest = to;
+        each(from, skip, |at, bytes| {
+            let count = rest.len().min(bytes);
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
+            rest = later;
+            self.view.read_slice(now, at).ok()?;
+            Some(rest.is_empty())
+        })
+    }
+
+    /// Copies to these segments, from their byte `skip` on; false if they are not in memory, or too
+    /// short.
+    pub(super) fn write(&self, to: &[Segment], skip: u64, from: &[u8]) -> bool {
+        let mut rest = from;
+        each(to, skip, |at, bytes| {
+            let (now, later) = rest.split_at(rest.len().min(bytes));
+            rest = later;
+            self.view.write_slice(now, at).ok()?;
+            Some(rest.is_empty())
+        })
+    }
+
+    fn none() -> GuestMemoryMmap {
+        GuestMemoryMmap::new()
+    }
+
+    /// Makes the view of the regions.
+    fn look(&mut self) -> io::Result<()> {
+        let mut maps: Vec<_> = self.regions.iter().map(|region| Arc::clone(&region.map)).collect();
+        let bytes = maps.iter().fold(0u64, |sum, map| sum.saturating_add(map.len()));
+        if bytes > BYTES_MAX {
+            return Err(io::Error::other("the VM has more memory than 4 TiB"));
+        }
+        maps.sort_by_key(|map| map.start_addr());
+        self.view = match maps.is_empty() {
+            true => Self::none(),
+            false => GuestMemoryMmap::from_arc_regions(maps).map_err(io::Error::other)?,
+        };
+        Ok(())
+    }
+}
+
+/// Calls `visit` with the segments behind byte `skip` until it has enough; whether it has.
+fn each(
+    segments: &[Segment],
+    mut skip: u64,
+    mut visit: impl FnMut(GuestAddress, usize) -> Option<bool>,
+) -> bool {
+    for &Segment { at, bytes } in segments {
+        let bytes = u64::from(bytes);
+        if skip >= bytes {
+            skip -= bytes;
+            continue;
+        }
+        let Some(from) = at.checked_add(skip) else { return false };
+        match visit(GuestAddress(from), (bytes - skip) as usize) {
+            Some(true) => return true,
+            Some(false) => skip = 0,
+            None => return false,
+        }
+    }
+    false
+}
+
+impl Region {
+    fn map(region: &VhostUserMemoryRegion, file: File) -> io::Result<Self> {
+        let VhostUserMemoryRegion { guest_phys_addr, memory_size, user_addr, mmap_offset } =
+            *region;
+        let map = map(file, mmap_offset, memory_size)?;
+        let guarded = Guarded::new(map.as_ptr(), map.size())?;
+        let map = GuestRegionMmap::new(map, GuestAddress(guest_phys_addr));
+        let map = map.ok_or_else(|| io::Error::other("memory beyond the last address"))?;
+        Ok(Self { guarded, user: user_addr, map: Arc::new(map) })
+    }
+}
+
+/// Maps a part of a file that another process shares.
+///
+/// # Errors
+/// If the kernel refuses it, or if the file ends before.
+pub(super) fn map(file: File, offset: u64, bytes: u64) -> io::Result<MmapRegion> {
+    let metadata = file.metadata()?;
+    let end = offset.checked_add(bytes).ok_or(io::ErrorKind::InvalidInput)?;
+    if metadata.is_file() && metadata.len() < end {
+        return Err(io::Error::other("a file of memory is shorter than the VMM says"));
+    }
+    let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(io::Error::other)
+}

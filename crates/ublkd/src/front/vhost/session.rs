@@ -1,0 +1,332 @@
+//! One connection of a VMM, on a thread of its own.
+//!
+//! Invariants:
+//! - A message is read only when it is there as a whole, and only if its reply can be sent: the
+//!   thread waits for nothing but events.
+//! - A VMM that begins a message and does not end it is cut off after a time. One that says nothing
+//!   may be silent for any time.
+//! - When the server stops, requests that were taken up are answered before the connection closes.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::net::{RecvFlags, recv};
+use tokio::time::Instant;
+use vhost::vhost_user::{BackendReqHandler, Error};
+
+use super::claim::{Claim, Disk, Entry};
+use super::device::{Device, QUEUE_EVENTS};
+use super::jobs::Mailbox;
+use crate::guests::{Busy, Guest};
+
+/// The size of a message's head, and where its size is.
+const HEAD_BYTES: usize = 12;
+const SIZE_AT: usize = 8;
+/// The largest message; `vhost` refuses what says that it is larger.
+const BODY_BYTES_MAX: u64 = 4096;
+
+/// How often a session that waits for the disk asks again.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How long it asks while another session has it: that one's end may not have been noticed yet.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The event numbers.
+const SOCKET: u64 = 0;
+const BELL: u64 = 1;
+const _: () = assert!(BELL < QUEUE_EVENTS);
+
+/// Why a session ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    #[error("the VMM has closed the connection")]
+    Closed,
+    #[error("the server stops")]
+    Stopped,
+    #[error("another connection took its place, as it has served nothing")]
+    GaveWay,
+    #[error("a message was not completed in time")]
+    Slow,
+    #[error("the VMM does not take its replies")]
+    Deaf,
+    #[error("a message was refused: {0}")]
+    Refused(Error),
+    #[error("the disk is used by another VM, {0}")]
+    Taken(String),
+    #[error("the VM's memory has vanished: its file was truncated, or there is no room for it")]
+    Lost,
+    #[error(
+        "writes that the array had acknowledged, and that were not flushed, were lost with its last \
+         process: reset the VM"
+    )]
+    Forgotten,
+    #[error("the session can't go on: {0}")]
+    System(#[from] io::Error),
+}
+
+/// What others tell a session.
+pub(super) struct Control {
+    stop: AtomicBool,
+    cut: AtomicBool,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Control {
+    pub(super) fn new() -> io::Result<Arc<Self>> {
+        let (stop, cut) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Arc::new(Self { stop, cut, mailbox: Mailbox::new()? }))
+    }
+
+    /// Where answers come.
+    pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    /// It is to end when what it has taken up is answered.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.mailbox.bell().ring();
+    }
+
+    /// It is to end now.
+    pub(super) fn cut(&self) {
+        self.cut.store(true, Ordering::SeqCst);
+        self.mailbox.bell().ring();
+    }
+
+    fn stops(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::SeqCst)
+    }
+}
+
+/// See the [module](self).
+pub(super) struct Session {
+    stream: UnixStream,
+    peer: String,
+    epoll: Arc<rustix::fd::OwnedFd>,
+    device: Arc<Mutex<Device>>,
+    handler: BackendReqHandler<Mutex<Device>>,
+    control: Arc<Control>,
+    patience: Duration,
+    /// Whether there may be something to read.
+    may_hear: bool,
+    /// Since when a message is not complete.
+    incomplete: Option<Instant>,
+    /// Since when it has not got the disk.
+    shut_out: Option<Instant>,
+}
+
+impl Session {
+    /// Serves a connection by a device that `make` makes; it is told what its queues' events are
+    /// added to.
+    pub(super) fn new(
+        stream: UnixStream,
+        peer: String,
+        control: Arc<Control>,
+        patience: Duration,
+        make: impl FnOnce(Arc<rustix::fd::OwnedFd>) -> Device,
+    ) -> io::Result<Self> {
+        stream.set_nonblocking(false)?;
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        let edges = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        epoll::add(&*epoll, &stream, epoll::EventData::new_u64(SOCKET), edges)?;
+        let bell = control.mailbox.bell().file();
+        epoll::add(&*epoll, bell, epoll::EventData::new_u64(BELL), edges)?;
+        let device = Arc::new(Mutex::new(make(Arc::clone(&epoll))));
+        let handler = BackendReqHandler::from_stream(stream.try_clone()?, Arc::clone(&device));
+        Ok(Self {
+            stream,
+            peer,
+            epoll,
+            device,
+            handler,
+            control,
+            patience,
+            may_hear: true,
+            incomplete: None,
+            shut_out: None,
+        })
+    }
+
+    /// Serves until the end.
+    pub(super) fn run(mut self, disk: &Disk, guest: &Guest) -> Ended {
+        let (mut claim, mut busy) = (None, None);
+        let Err(ended) = self.serve(disk, guest, &mut claim, &mut busy);
+        if let Some(claim) = &claim {
+            claim.leaves();
+        }
+        // The VMM sees it now, and is not kept waiting for what the volume has.
+        self.stream.shutdown(std::net::Shutdown::Both).ok();
+        self.device().forsake();
+        ended
+    }
+
+    fn serve<'a>(
+        &mut self,
+        disk: &Disk,
+        guest: &'a Guest,
+        claim: &mut Option<Claim>,
+        busy: &mut Option<Busy<'a>>,
+    ) -> Result<std::convert::Infallible, Ended> {
+        loop {
+            if self.control.is_cut() {
+                return Err(Ended::GaveWay);
+            }
+            self.hear()?;
+            let stops = self.control.stops();
+            let waits = !stops && self.wants_in(disk, guest, claim, busy)?;
+            let mut device = self.device();
+            let takes = claim.is_some() && !stops;
+            if takes {
+                device.start_rings();
+            }
+            let again = device.turn(takes);
+            if device.is_lost() {
+                return Err(Ended::Lost);
+            }
+            if stops && device.is_idle() {
+                return Err(Ended::Stopped);
+            }
+            drop(device);
+            self.sleep(again, waits, stops)?;
+        }
+    }
+
+    /// Takes the disk if it is needed, and leaves it when it is not needed any more. Whether it has
+    /// to wait for it.
+    fn wants_in<'a>(
+        &mut self,
+        disk: &Disk,
+        guest: &'a Guest,
+        claim: &mut Option<Claim>,
+        busy: &mut Option<Busy<'a>>,
+    ) -> Result<bool, Ended> {
+        let device = self.device();
+        let (wants, is_idle, can_wait) =
+            (device.wants_the_disk(), device.is_idle(), device.can_wait());
+        if wants && device.relies_on_lost_writes() {
+            return Err(Ended::Forgotten);
+        }
+        drop(device);
+        if !wants {
+            if is_idle {
+                (*claim, *busy) = (None, None);
+            }
+            self.shut_out = None;
+            return Ok(false);
+        }
+        if claim.is_some() {
+            return Ok(false);
+        }
+        match disk.enter(&self.peer, can_wait) {
+            Entry::Taken(by) => {
+                let since = *self.shut_out.get_or_insert_with(Instant::now);
+                return if since.elapsed() < GRACE { Ok(true) } else { Err(Ended::Taken(by)) };
+            }
+            Entry::Soon => return Ok(true),
+            Entry::In(entered) => (*claim, self.shut_out) = (Some(entered), None),
+        }
+        *busy = Some(guest.busy().ok_or(Ended::GaveWay)?);
+        Ok(false)
+    }
+
+    /// Carries out the messages that are there.
+    fn hear(&mut self) -> Result<(), Ended> {
+        while self.may_hear {
+            if !self.is_complete()? {
+                self.may_hear = false;
+                if self.there()? == 0 {
+                    self.incomplete = None;
+                    return Ok(());
+                }
+                let since = *self.incomplete.get_or_insert_with(Instant::now);
+                return if since.elapsed() < self.patience { Ok(()) } else { Err(Ended::Slow) };
+            }
+            self.incomplete = None;
+            let mut writable = [PollFd::new(&self.stream, PollFlags::OUT)];
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            if poll(&mut writable, Some(&at_once)).map_err(io::Error::from)? == 0 {
+                return Err(Ended::Deaf);
+            }
+            match self.handler.handle_request() {
+                Ok(()) => {}
+                Err(Error::Disconnected) => return Err(Ended::Closed),
+                Err(error) => return Err(Ended::Refused(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a whole message is there.
+    fn is_complete(&self) -> Result<bool, Ended> {
+        let mut head = [0; HEAD_BYTES];
+        let peeked = recv(&self.stream, &mut head, RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        let got = match peeked {
+            Ok((0, _)) | Err(rustix::io::Errno::CONNRESET) => return Err(Ended::Closed),
+            Ok((got, _)) => got,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(false),
+            Err(error) => return Err(Ended::System(error.into())),
+        };
+        if got < HEAD_BYTES {
+            return Ok(false);
+        }
+        let mut size = [0; 4];
+        size.copy_from_slice(&head[SIZE_AT..]);
+        let size = u64::from(u32::from_ne_bytes(size));
+        let there = self.there()?;
+        Ok(size > BODY_BYTES_MAX || there >= HEAD_BYTES as u64 + size)
+    }
+
+    /// How many bytes can be read.
+    fn there(&self) -> io::Result<u64> {
+        Ok(rustix::io::ioctl_fionread(&self.stream)?)
+    }
+
+    /// Waits for events, unless there is something to be done at once.
+    fn sleep(&mut self, again: bool, waits: bool, stops: bool) -> Result<(), Ended> {
+        let control = Arc::clone(&self.control);
+        let bell = control.mailbox.bell();
+        let changed = || control.stops() != stops || control.is_cut();
+        let sleeps = !again && bell.park(|| !self.device().is_quiet() || changed());
+        let left = self.incomplete.map(|since| self.patience.saturating_sub(since.elapsed()));
+        let longest = match (sleeps, waits) {
+            (false, _) => Some(Duration::ZERO),
+            (true, true) => Some(ASK_AGAIN),
+            (true, false) => left,
+        };
+        let timeout = longest.map(|longest| Timespec {
+            tv_sec: longest.as_secs() as i64,
+            tv_nsec: longest.subsec_nanos().into(),
+        });
+        let mut events = Vec::with_capacity(16);
+        let buffer = rustix::buffer::spare_capacity(&mut events);
+        let waited = epoll::wait(&*self.epoll, buffer, timeout.as_ref());
+        bell.unpark();
+        match waited {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Ended::System(error.into())),
+        }
+        // A message that is not complete is looked at again when its time is over.
+        self.may_hear |= self.incomplete.is_some();
+        for event in events {
+            match event.data.u64() {
+                SOCKET => self.may_hear = true,
+                BELL => {}
+                number => self.device().kicked(number),
+            }
+        }
+        Ok(())
+    }
+
+    fn device(&self) -> MutexGuard<'_, Device> {
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

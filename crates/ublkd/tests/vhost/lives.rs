@@ -1,0 +1,162 @@
+//! VMs and servers that come, go, and come back.
+
+use std::os::unix::net::UnixStream;
+
+use raidcore::engine::Op;
+
+use crate::machine::{Data, READ, Vm, WRITE};
+use crate::world::{World, pattern};
+
+#[test]
+fn a_vm_is_reset_on_its_connection() {
+    let world = World::new();
+    let mut vm = world.vm(2);
+    vm.write(0, &pattern(0, 1));
+    assert_eq!(vm.stop(), [1, 0]);
+    vm.reboot(1);
+    vm.start();
+    assert!(vm.read(0, 4096) == pattern(0, 1));
+    assert_eq!(vm.stop(), [1]);
+}
+
+#[test]
+fn a_queue_that_stops_has_nothing_under_way() {
+    let world = World::new();
+    let mut vm = world.vm(1);
+    world.back_end.hold();
+    let slots: Vec<u16> =
+        (0..4).map(|lba| vm.ask(0, WRITE, lba * 8, Data::Out(&pattern(lba, 1)))).collect();
+    world.back_end.wait_for_request();
+    let back_end = world.back_end.clone();
+    let stopped = std::thread::spawn(move || (vm.stop(), vm));
+    back_end.release();
+    let (places, vm) = stopped.join().expect("it stops");
+    let ended = slots.iter().filter(|&&slot| vm.outcome(0, slot, 0).0 == 0).count();
+    assert_eq!(places, [ended as u32]);
+    let written = world.log().iter().filter(|asked| asked.op == Op::Write).count();
+    assert_eq!(places, [written as u32], "what was begun has ended");
+}
+
+#[test]
+fn a_vmm_that_dies_leaves_the_disk_to_the_next_when_nothing_is_under_way() {
+    let world = World::new();
+    let mut dies = world.vm(1);
+    world.back_end.hold();
+    dies.ask(0, WRITE, 0, Data::Out(&pattern(9, 1)));
+    world.back_end.wait_for_request();
+    dies.disconnect();
+    let mut next = world.vm(1);
+    let slot = next.ask(0, READ, 0, Data::In(4096));
+    world.back_end.release();
+    next.wait(0);
+    let (status, data) = next.outcome(0, slot, 4096);
+    assert!(status == 0 && data == pattern(9, 1), "it sees what was under way before");
+    assert!(dies.used(0).is_none(), "nobody has touched its memory since");
+}
+
+#[test]
+fn a_second_vm_is_refused_and_the_first_goes_on() {
+    let world = World::new();
+    let mut first = world.vm(1);
+    first.write(0, &pattern(0, 1));
+    let mut second = Vm::new(1);
+    second.connect(&world.path());
+    assert_eq!(second.config()[..8], (64u64 << 11).to_le_bytes(), "it may ask");
+    second.start();
+    second.wait_for_end();
+    assert!(first.read(0, 4096) == pattern(0, 1));
+    let user = world.server.as_ref().expect("it runs").user().expect("a user");
+    assert!(user.contains(&std::process::id().to_string()), "{user}");
+}
+
+#[test]
+fn a_vm_goes_on_with_the_next_server() {
+    let mut world = World::new();
+    let mut vm = world.vm(2);
+    vm.write(0, &pattern(0, 8));
+    world.stop();
+    vm.wait_for_end();
+    vm.disconnect();
+    let slot = vm.ask(0, READ, 0, Data::In(8 * 4096));
+    world.serve(|_| {});
+    vm.boot(&world.path());
+    vm.wait(0);
+    let (status, data) = vm.outcome(0, slot, 8 * 4096);
+    assert!(status == 0 && data == pattern(0, 8));
+    vm.write(0, &pattern(5, 8));
+}
+
+#[test]
+fn what_a_server_did_not_end_is_begun_again_in_its_order() {
+    let ends = World::new();
+    let mut vm = ends.vm(2);
+    vm.write(0, &pattern(0, 1));
+    ends.back_end.hold();
+    let slots: Vec<(u16, u16)> = [(0, 1), (1, 2), (0, 3), (1, 4)]
+        .map(|(queue, lba): (u16, u64)| {
+            (queue, vm.ask(queue, WRITE, lba * 8, Data::Out(&pattern(lba, 1))))
+        })
+        .into();
+    ends.back_end.wait_for_request();
+    ends.back_end.end();
+    ends.back_end.release();
+    drop(ends);
+    vm.wait_for_end();
+    vm.disconnect();
+    assert!(vm.used(0).is_none() && vm.used(1).is_none(), "no answer that nobody can give");
+    let next = World::new();
+    vm.boot(&next.path());
+    for queue in [0, 1, 0, 1] {
+        vm.wait(queue);
+    }
+    for (queue, slot) in slots {
+        assert_eq!(vm.outcome(queue, slot, 0).0, 0);
+    }
+    assert!(vm.read(8, 4 * 4096) == pattern(1, 4));
+    assert_eq!(next.log().iter().filter(|asked| asked.op == Op::Write).count(), 4, "each once");
+    let lbas: Vec<u64> = next.log().iter().take(4).map(|asked| asked.lba.0).collect();
+    let place = |lba| lbas.iter().position(|&at| at == lba).expect("it was written");
+    assert!(place(1) < place(3) && place(2) < place(4), "{lbas:?}");
+}
+
+#[test]
+fn who_relies_on_lost_writes_is_refused_until_it_is_reset() {
+    let mut world = World::new();
+    let mut vm = world.vm(1);
+    vm.write(0, &pattern(0, 1));
+    world.stop();
+    vm.wait_for_end();
+    vm.disconnect();
+    world.serve(|config| config.forgets = true);
+    vm.boot(&world.path());
+    vm.wait_for_end();
+    vm.disconnect();
+    vm.reboot(1);
+    vm.boot(&world.path());
+    vm.write(0, &pattern(1, 1));
+    vm.stop();
+    vm.start();
+    assert!(vm.read(0, 4096) == pattern(1, 1), "what this server has begun goes on");
+}
+
+#[test]
+fn a_disk_in_use_is_not_shut_but_for_who_can_wait() {
+    let world = World::new();
+    let server = world.server.as_ref().expect("it runs");
+    let mut vm = world.vm(1);
+    vm.write(0, &pattern(0, 1));
+    let user = server.shut(false).expect_err("it is in use");
+    assert!(user.contains("process"), "{user}");
+    vm.write(8, &pattern(1, 1));
+    assert_eq!(server.shut(true), Ok(()), "its VMM keeps what is under way");
+    vm.write(16, &pattern(2, 1));
+    server.reopen();
+    vm.stop();
+    vm.reboot(1);
+    assert_eq!(server.shut(true), Ok(()));
+    let silent = UnixStream::connect(world.path()).expect("it listens");
+    server.reopen();
+    vm.start();
+    vm.write(0, &pattern(3, 1));
+    drop(silent);
+}
