@@ -231,6 +231,15 @@ impl Steering {
         Some((detector.mood(member) == Mood::Busy, detector.log().score_of(member)))
     }
 
+    /// The share of free blocks from which on the scheme has a device collect, if it is steered and the scheme
+    /// goes by one now.
+    #[must_use]
+    pub fn threshold(&self, device: DeviceId) -> Option<f64> {
+        let (devices, controller) = self.controller.as_ref()?;
+        let member = devices.iter().position(|known| *known == Some(device))?;
+        controller.threshold(MemberId::at(member))
+    }
+
     /// What a controller has to know of the members. A member without a device is not watched.
     fn members(
         &self,

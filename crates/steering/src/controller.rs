@@ -173,6 +173,12 @@ impl Controller {
         (before != busy).then_some(busy)
     }
 
+    /// The share of free blocks from which on the scheme has a member collect, if it goes by one now.
+    #[must_use]
+    pub fn threshold(&self, member: MemberId) -> Option<f64> {
+        self.watch.as_ref()?.threshold(member.index())
+    }
+
     /// The [optimal age](crate::wear::optimal_ages) of each member; none if the scheme does not ask for it.
     #[must_use]
     pub fn optimal(&self) -> &[f64] {

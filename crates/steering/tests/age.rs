@@ -208,6 +208,10 @@ fn schemes_are_what_their_names_say() {
         });
         assert_eq!(found.is_some(), low.is_some(), "{name}: {first:?}");
         assert_close(&found.into_iter().collect::<Vec<_>>(), &low.into_iter().collect::<Vec<_>>());
+        let turns = if name == "evenkeel" { 0.1 } else { damped };
+        let told = [0, 4].map(|member| policy.threshold(member));
+        assert_eq!(told[1], None, "{name}: there is no such member");
+        assert_close(&[told[0].expect("it goes by one")], &[found.unwrap_or(turns)]);
         let mut begins = quiet;
         begins[3].at_work = true;
         let orders = said(&mut *policy, &begins).into_iter();

@@ -196,6 +196,20 @@ fn ages_of_members_that_obey_are_evened_out_by_their_orders() {
 }
 
 #[test]
+fn it_tells_from_which_share_of_free_blocks_on_devices_collect() {
+    let (engine, now) = (engine(), Instant::ORIGIN);
+    let limits = Limits { start: 0.05, stop: 0.06, hard: 0.01, spare: 0.1 };
+    let host = Host { telling: vec![0, 1, 2, 3], limits, ..Host::default() };
+    for (name, threshold) in [("preempt", Some(0.05)), ("reconstruct", None)] {
+        let mut steering = Steering::new(named(name), Source::Told, None);
+        assert_eq!(steering.threshold(DeviceId(0)), None, "nothing is steered yet");
+        assert!(steering.keep_up(now, &engine, &host).is_some());
+        assert_eq!(steering.threshold(DeviceId(0)), threshold, "{name}");
+        assert_eq!(steering.threshold(DeviceId(9)), None, "it is no member's");
+    }
+}
+
+#[test]
 fn optimal_ages_count_the_journal_but_where_turns_stage() {
     let placement = Placement::Uneven(Shares::new(&[10, 20, 30, 40]).expect("shares"));
     for (consistency, on_parity) in

@@ -6,22 +6,23 @@
 #   iops           of the last measurement, in the machine's time
 #   instructions   that the processor carried out for an I/O, whoever's they were
 #   found          the two, by target and row
+#   spent          of the last command, whoever's instructions they were
 # shellcheck shell=bash disable=SC2034
 
 # By which fio runs commands.
 ln -sf bash /usr/bin/sh
 
-# timed_members COUNT NS: null_blk devices in memory, all of it taken, which take so long for an I/O
-# (0: none but the processor's).
+# timed_members COUNT NS [MIB]: null_blk devices in memory, all of it taken, which take so long for an
+# I/O (0: none but the processor's).
 timed_members() {
-    local number dir name
+    local number dir name mib=${3:-48}
     members=()
     [[ -d /sys/kernel/config/nullb ]] || modprobe null_blk nr_devices=0
     for ((number = 0; number < $1; number++)); do
         name=timed$((made++))
         dir=/sys/kernel/config/nullb/$name
         mkdir "$dir"
-        echo 48 >"$dir/size"
+        echo "$mib" >"$dir/size"
         echo 4096 >"$dir/blocksize"
         echo 1 >"$dir/memory_backed"
         # Completed by a timer, or at once.
@@ -29,7 +30,7 @@ timed_members() {
         echo "$2" >"$dir/completion_nsec"
         echo 1 >"$dir/power"
         members+=("/dev/$name")
-        dd if=/dev/zero of="/dev/$name" bs=1M count=48 oflag=direct status=none
+        dd if=/dev/zero of="/dev/$name" bs=1M count="$mib" oflag=direct status=none
     done
 }
 
@@ -88,6 +89,17 @@ slept() {
         [[ $word != .*sleeptime ]] || sum=$((sum + number))
     done < <(grep sleeptime "$1")
     echo "$sum"
+}
+
+# spend COMMAND...: `spent` are the instructions that the processor carries out until the command has ended.
+spend() {
+    local begun ended
+    cat /proc/timer_list >/run/before
+    begun=${EPOCHREALTIME/./}
+    "$@" >/run/said 2>&1 || fail "$(</run/said)"
+    ended=${EPOCHREALTIME/./}
+    cat /proc/timer_list >/run/after
+    spent=$(((ended - begun) * 1000 - $(slept /run/after) + $(slept /run/before)))
 }
 
 # measure RW BS DEPTH COUNT OPTIONS...: so many I/Os of `disk` by fio.

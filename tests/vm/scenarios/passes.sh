@@ -2,17 +2,6 @@
 # machine: counted
 . /vm/measure.sh
 
-# spend COMMAND...: `spent` are the instructions that the processor carries out until the command has ended.
-spend() {
-    local begun ended
-    cat /proc/timer_list >/run/before
-    begun=${EPOCHREALTIME/./}
-    "$@" >/run/said 2>&1 || fail "$(</run/said)"
-    ended=${EPOCHREALTIME/./}
-    cat /proc/timer_list >/run/after
-    spent=$(((ended - begun) * 1000 - $(slept /run/after) + $(slept /run/before)))
-}
-
 # passed TARGET ROW IDLE: what was spent for each MiB of a member, without what the same commands take when
 # there is nothing to do.
 passed() {

@@ -3,9 +3,11 @@
 points=$((rounds * 7))
 
 # What is created, and how many of its members may go with the power. The first is what short runs
-# are about. None writes rows whole and in place, of which nothing is promised then.
+# are about. None writes rows whole and in place, of which nothing is promised then, but where it is
+# reshaped, from point to point.
 arrays=(
     "--level raid5 --chunk 64K:1"
+    "reshaped --level raid5 --chunk 64K:1"
     "--level raid5 --chunk 64K --cache log:1"
     "--level raid6 --chunk 64K:2"
     "--layout log-raid5 --segment 256K:1"
@@ -50,25 +52,54 @@ point() {
     each goes_on
 }
 
-# written_until COUNT OPTIONS...: an array is written, and so many points are marked.
+# changes: unless the array is being reshaped, that begins: it gets a member more at first, and
+# then another placement each time.
+changes() {
+    local to=(--placement left-symmetric)
+    { evenkeel status tank || true; } >/run/status
+    ! grep -q "work: reshape" /run/status || return 0
+    changed=$((changed + 1))
+    if ((changed == 1)); then
+        to=(--members +1)
+    elif ((changed % 2 == 0)); then
+        to=(--placement right-asymmetric)
+    fi
+    evenkeel reshape tank "${to[@]}" >/run/said 2>&1 || fail "$(</run/said)"
+}
+
+# written_until COUNT [reshaped] OPTIONS...: an array is written, and so many points are marked.
 written_until() {
-    local count=$1 number writer
+    local count=$1 number writer asked answer changed=0 all reshaped=''
     shift
     each log_member
-    members=(/dev/mapper/top[0-3])
+    all=(/dev/mapper/top[0-3])
+    members=("${all[@]}")
+    if [[ $1 == reshaped ]]; then
+        reshaped=1
+        members=("${all[@]:0:3}")
+        shift
+    fi
     create "$@" >/dev/null
-    start
+    evenkeel start --background --ublk "${members[@]}" >/dev/null
+    disk=$(readlink -f /dev/evenkeel/tank)
     evenkeel rebuild status tank --wait >/dev/null
+    [[ ! $reshaped ]] || evenkeel disk add tank "${all[3]}" >/dev/null
     coproc user {
         powercut write "$disk" /run/ledger --points "$count" --seed "$RANDOM" 2>/run/user
     }
     writer=$user_PID
-    while read -r _ number <&"${user[0]}"; do
+    # The coprocess's own are closed when it ends, at whatever moment bash finds that out.
+    exec {asked}<&"${user[0]}" {answer}>&"${user[1]}"
+    while read -r _ number <&"$asked"; do
         point "$number"
-        echo >&"${user[1]}"
+        # So the next reshape begins under load.
+        echo >&"$answer"
+        [[ ! $reshaped ]] || changes
     done
+    exec {asked}<&- {answer}>&-
     wait "$writer" || fail "$(</run/user)"
-    stop
+    [[ ! $reshaped ]] || say "it was reshaped $changed times meanwhile"
+    evenkeel stop tank
     each remove top
     each remove log
 }
@@ -85,6 +116,8 @@ failed_at() {
         pairs+=("${logs[index]}=/tmp/cut$index")
     done
     powercut replay --point "$number" --seed "$RANDOM" "${pairs[@]}" >/run/replayed
+    evenkeel --json examine "${members[@]}" >/run/said || true
+    ! grep -q '"reshaped_from":"' /run/said || amid=$((amid + 1))
     if ((number % 2)); then
         local first=$((RANDOM % 4)) count=$((1 + RANDOM % $2))
         for ((index = first; index < first + count; index++)); do
@@ -103,6 +136,7 @@ failed_at() {
     stop
 }
 
+amid=0
 for ((series = 0, left = points; left > 0; series++)); do
     count=$((left < points_of_series ? left : points_of_series))
     left=$((left - count))
@@ -115,4 +149,4 @@ for ((series = 0, left = points; left > 0; series++)); do
     done
 done
 no_device_left
-say "$points points in $series series"
+say "$points points in $series series, $amid of them amid a reshape"

@@ -199,6 +199,12 @@ fn policies_change_under_load_and_no_byte_with_them() {
     assert!(load.wait(), "fio has found something");
     assert!(world.try_evenkeel("status").stdout.contains("rotate+reconstruct"));
     world.assert_sound();
+    world.evenkeel("policy set tank plain");
+    assert_eq!(report(&world, 0).threshold, None, "it is left alone");
+    world.evenkeel("policy set tank preempt");
+    let threshold = report(&world, 0).threshold.expect("it collects by one");
+    assert!(threshold > 0.0 && threshold < 1.0, "{threshold}");
+    world.evenkeel("policy set tank rotate+reconstruct");
     let refused = world.try_evenkeel("policy set tank magic");
     refused.refused(&["magic", "rotate+reconstruct"]);
     assert_eq!(world.status()["policy"], "rotate+reconstruct");

@@ -202,6 +202,9 @@ pub struct DriveFigures {
     pub optimal_age: f64,
     /// Free blocks in the end, as a share of all.
     pub free: f64,
+    /// The share of free blocks from which on the scheme has it collect in the end, if it goes by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// Erases of the most worn block in the end, since it was made.
     pub most_worn: u32,
     /// Mean erases of a block in the end, since it was made.
@@ -221,6 +224,7 @@ pub(super) struct Drives {
     ios: (u64, u64),
     /// The members' ages, as small writes would make them.
     optimal: Vec<f64>,
+    thresholds: Vec<Option<f64>>,
     steered: Steered,
     logged: Option<Logged>,
     destaged: Option<Destaged>,
@@ -238,6 +242,7 @@ impl Drives {
             drives: system.ssds().map(say).collect(),
             ios: system.drive_ios(),
             optimal: system.optimal_ages(),
+            thresholds: system.thresholds(),
             steered: system.steered(),
             logged: system.logged(),
             destaged: system.destaged(),
@@ -315,7 +320,8 @@ impl Meter {
                 .drives
                 .iter()
                 .zip(self.drives.optimal.iter().copied().chain(core::iter::repeat(0.0)))
-                .map(|(drive, optimal)| figures(drive, optimal, time))
+                .zip(self.drives.thresholds.iter().copied().chain(core::iter::repeat(None)))
+                .map(|((drive, optimal), threshold)| figures(drive, (optimal, threshold), time))
                 .collect(),
             timeline: self.timeline.timeline(),
             reads,
@@ -362,7 +368,7 @@ impl Collecting {
 
 fn figures(
     (stats, wear, free, _): &(Stats, Wear, f64, u32),
-    optimal_age: f64,
+    (optimal_age, threshold): (f64, Option<f64>),
     time: Duration,
 ) -> DriveFigures {
     DriveFigures {
@@ -378,6 +384,7 @@ fn figures(
         forced: stats.forced,
         optimal_age,
         free: *free,
+        threshold,
         most_worn: wear.most,
         mean_wear: wear.mean,
         buffer_full: stats.buffer_full,

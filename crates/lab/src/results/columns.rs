@@ -155,6 +155,11 @@ pub const COLUMNS: &[Column] = &[
     column("erases 3", Unit::Count, |f| erases_of(f, 3)),
     column("erases 4", Unit::Count, |f| erases_of(f, 4)),
     column("erases 5", Unit::Count, |f| erases_of(f, 5)),
+    column("threshold 1", Unit::Share, |f| threshold_of(f, 1)),
+    column("threshold 2", Unit::Share, |f| threshold_of(f, 2)),
+    column("threshold 3", Unit::Share, |f| threshold_of(f, 3)),
+    column("threshold 4", Unit::Share, |f| threshold_of(f, 4)),
+    column("threshold 5", Unit::Share, |f| threshold_of(f, 5)),
     column("age error", Unit::Share, |f| error(f, |drive| drive.erases)),
     column("write error", Unit::Share, |f| error(f, |drive| drive.pages_written)),
     column("forced", Unit::Count, |f| sum(f, |drive| drive.forced as f64)),
@@ -204,6 +209,12 @@ fn age_ratio(f: &Figures) -> f64 {
 /// Erases of the drive of this number, from 1 on; zero if there is none.
 fn erases_of(f: &Figures, number: usize) -> f64 {
     f.drives.get(number - 1).map_or(0.0, |drive| drive.erases as f64)
+}
+
+/// The share of free blocks from which on the drive of this number collects by order, from 1 on; zero if there is
+/// none.
+fn threshold_of(f: &Figures, number: usize) -> f64 {
+    f.drives.get(number - 1).and_then(|drive| drive.threshold).unwrap_or(0.0)
 }
 
 /// How far the member that is furthest from it is from its optimal age, as a part, by what is counted of each.

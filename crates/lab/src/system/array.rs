@@ -231,6 +231,10 @@ impl System for Array {
         optimal_ages(self.engine().geometry(), self.engine().entries())
     }
 
+    fn thresholds(&self) -> Vec<Option<f64>> {
+        self.hosted.thresholds()
+    }
+
     fn drive_ios(&self) -> (u64, u64) {
         self.hosted.drive_ios()
     }

@@ -7,7 +7,7 @@ use det::Instant;
 use flashsim::{Op, Ssd};
 use raidcore::engine::{self, Counters, Engine, IoId, IoOp, RequestError};
 use raidcore::plan::{BoundStep, Found};
-use raidcore::units::{Lba, Mem, Tag};
+use raidcore::units::{DeviceId, Lba, Mem, Tag};
 use raidlog::array::{Input, Looking};
 use raidlog::host::{self, Host, Memory, Said, Work};
 use raidlog::{GroupId, Machine};
@@ -239,6 +239,15 @@ impl Hosted {
         for input in young.into_iter().chain(busy.map(engine::Input::Busy)) {
             self.tell(now, Input::Array { group, input }, beyond, told);
         }
+    }
+
+    /// The share of free blocks from which on each drive's collection is ordered now, where the scheme goes by one.
+    pub(super) fn thresholds(&self) -> Vec<Option<f64>> {
+        let of_group = |group: &Steering| {
+            let devices = (0..self.members as u32).map(DeviceId);
+            devices.map(|device| group.threshold(device)).collect::<Vec<_>>()
+        };
+        self.steering.iter().flat_map(of_group).collect()
     }
 
     pub(super) fn ssds(&self) -> impl Iterator<Item = &Ssd> {

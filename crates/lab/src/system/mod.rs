@@ -219,6 +219,12 @@ pub trait System {
         Vec::new()
     }
 
+    /// The share of free blocks from which on each drive's collection is ordered now, by drive, where the scheme
+    /// goes by one.
+    fn thresholds(&self) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+
     /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,
     /// since the start.
     fn drive_ios(&self) -> (u64, u64);

@@ -114,6 +114,11 @@ pub trait Collect: Send {
     fn turns(&self) -> Set<MemberId> {
         Set::EMPTY
     }
+
+    /// The share of free blocks from which on it has a member collect, if it goes by one.
+    fn threshold(&self, _member: usize) -> Option<f64> {
+        None
+    }
 }
 
 /// The last order to each member, so that none is repeated.
@@ -172,6 +177,12 @@ impl Watch {
     #[must_use]
     pub fn turns(&self) -> Set<MemberId> {
         self.policy.as_ref().map_or(Set::EMPTY, |policy| policy.turns())
+    }
+
+    /// The threshold of a member, as [`Collect::threshold`].
+    #[must_use]
+    pub fn threshold(&self, member: usize) -> Option<f64> {
+        self.policy.as_ref()?.threshold(member)
     }
 
     /// Looks now, as [`Collect::decide`] does.

@@ -123,4 +123,8 @@ impl Collect for Modes {
     fn pause(&self) -> Duration {
         Duration::from_millis(10)
     }
+
+    fn threshold(&self, member: usize) -> Option<f64> {
+        (member < self.limits.len()).then(|| self.thresholds(member).low)
+    }
 }

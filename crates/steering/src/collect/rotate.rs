@@ -95,6 +95,12 @@ impl Rotate {
     }
 }
 
+/// At this share of free blocks a member's turn may begin.
+fn start(limits: &[Limits], age: Option<&Age>, member: usize) -> f64 {
+    let limits = limits[member];
+    age.filter(|_| limits.spare > 0.0).map_or(limits.start, |age| age.low(member))
+}
+
 impl Collect for Rotate {
     fn decide(
         &mut self,
@@ -108,10 +114,7 @@ impl Collect for Rotate {
         if let Some(age) = age {
             age.look(members);
         }
-        let start = |member: usize| match &*age {
-            Some(age) if limits[member].spare > 0.0 => age.low(member),
-            Some(_) | None => limits[member].start,
-        };
+        let start = |member: usize| start(limits, age.as_ref(), member);
         let at_most = if missing { 1 } else { *at_most };
         let step = |member: usize| limits[member].stop - limits[member].start;
         let lacks_room =
@@ -180,6 +183,10 @@ impl Collect for Rotate {
     fn pause(&self) -> Duration {
         let soon = self.turns.iter().any(|turn| self.yields || !turn.stage.is_ordered());
         Duration::from_micros(if soon { 100 } else { 500 })
+    }
+
+    fn threshold(&self, member: usize) -> Option<f64> {
+        (member < self.limits.len()).then(|| start(&self.limits, self.age.as_ref(), member))
     }
 
     fn turns(&self) -> Set<MemberId> {

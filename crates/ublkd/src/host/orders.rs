@@ -1,7 +1,7 @@
 //! Carries out operators' orders on the data thread.
 
 use raidcore::engine::{Command, CommandError, Input};
-use raidcore::units::Set;
+use raidcore::units::{DeviceId, Set};
 use raidlog::array;
 use raidlog::{GroupId, ONLY};
 
@@ -12,6 +12,7 @@ use super::diagnosis::WhyReport;
 use super::handle::{HostError, Order, reply};
 use super::log;
 use super::metrics::Metrics;
+use crate::ring::FlashReport;
 
 impl Data {
     pub(super) fn order(&mut self, order: Order) {
@@ -21,7 +22,7 @@ impl Data {
             }
             Order::Status(group, answer) => reply(answer, Ok(self.machine.engine(group).status())),
             Order::Log(answer) => reply(answer, Ok(log::status(&self.machine))),
-            Order::Flash(answer) => reply(answer, Ok(self.ring.flash_reports(self.now))),
+            Order::Flash(answer) => reply(answer, Ok(self.flash())),
             Order::FlashLog { device, since, answer } => {
                 reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
             }
@@ -61,6 +62,15 @@ impl Data {
                 }
             }
         }
+    }
+
+    /// How the modelled SSDs are.
+    fn flash(&mut self) -> Vec<(DeviceId, FlashReport)> {
+        let mut reports = self.ring.flash_reports(self.now);
+        for (device, report) in &mut reports {
+            report.threshold = self.steering.iter().find_map(|group| group.threshold(*device));
+        }
+        reports
     }
 
     /// What is known of the members of all groups, and why.

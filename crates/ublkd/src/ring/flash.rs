@@ -39,6 +39,9 @@ pub struct FlashReport {
     /// What the model says.
     #[serde(flatten)]
     pub drive: Report,
+    /// The share of free blocks from which on the policy has it collect, if it goes by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// I/Os since it was opened: reads that didn't wait for garbage collection.
     pub reads: Quantiles,
     /// Reads that did.
@@ -89,7 +92,7 @@ pub struct DelayedIo {
 
 /// Queries of modelled SSDs, by device.
 impl Ring {
-    /// How the modelled SSDs are.
+    /// How the modelled SSDs are, but for what the policy has them do.
     pub(crate) fn flash_reports(&mut self, now: Instant) -> Vec<(DeviceId, FlashReport)> {
         let members = self.members.iter().zip(0..).filter_map(|(m, at)| Some((m.as_ref()?, at)));
         let here = members.filter(|(member, _)| member.flash && !member.released);
@@ -291,7 +294,7 @@ impl Drives {
         let [reads, reads_delayed] = drive.reads.each_ref().map(quantiles);
         let [writes, writes_delayed] = drive.writes.each_ref().map(quantiles);
         let drive = drive.model.report(now);
-        Some(FlashReport { drive, reads, reads_delayed, writes, writes_delayed })
+        Some(FlashReport { drive, threshold: None, reads, reads_delayed, writes, writes_delayed })
     }
 
     /// What was remembered of a member since `since`.
