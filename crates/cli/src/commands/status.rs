@@ -374,9 +374,11 @@ fn flash(report: &FlashReport) -> String {
     let percent = 100.0 * drive.gc_ns as f64 / drive.open_ns.max(1) as f64;
     let delayed = report.reads_delayed.count + report.writes_delayed.count;
     format!(
-        "{}: collects garbage {percent:.0} % of the time, up to {:.1} ms; {delayed} of {} I/Os \
+        "{}{}{}: collects garbage {percent:.0} % of the time, up to {:.1} ms; {delayed} of {} I/Os \
          waited for that; {:.2} pages programmed for each written, {} blocks erased, {} of {} free",
         drive.profile,
+        if drive.told { "+told" } else { "" },
+        if drive.obeys { "+obeys" } else { "" },
         drive.gc_longest_ns as f64 / 1e6,
         delayed + report.reads.count + report.writes.count,
         drive.waf,

@@ -109,7 +109,7 @@ impl Collect for Rotate {
             age.look(members);
         }
         let start = |member: usize| match &*age {
-            Some(age) if limits[member].spare > 0.0 => age.low(member),
+            Some(age) if limits[member].are_known() => age.low(member),
             Some(_) | None => limits[member].start,
         };
         let at_most = if missing { 1 } else { *at_most };
