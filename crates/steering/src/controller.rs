@@ -164,6 +164,9 @@ impl Controller {
         }
         let busy = match &mut self.signals {
             Some(signals) => signals.busy(now, collecting),
+            None if self.watch.is_none() && self.scheme.goes_around_some() => {
+                self.some_of(collecting)
+            }
             None => collecting,
         };
         let busy = busy.or(self.watch.as_ref().map_or(Set::EMPTY, Watch::turns));
@@ -174,6 +177,13 @@ impl Controller {
             *time += now - *since;
         }
         (before != busy).then_some(busy)
+    }
+
+    /// As many of these members as redundancy can stand in for, those first that were busy before: what would
+    /// meet several busy members has no way around all of them, and meets one less so.
+    fn some_of(&self, collecting: Set<MemberId>) -> Set<MemberId> {
+        let begin = collecting.minus(self.busy);
+        collecting.and(self.busy).chain(begin).take(self.members.redundancy).collect()
     }
 
     /// The [optimal age](crate::wear::optimal_ages) of each member; none if the scheme does not ask for it.

@@ -243,6 +243,13 @@ impl Scheme {
         self.has_ages() && self.needs_staging()
     }
 
+    /// Whether it goes around no more members at a time than redundancy can stand in for, where these
+    /// collect as they like.
+    #[must_use]
+    pub fn goes_around_some(&self) -> bool {
+        self.tries
+    }
+
     /// Whether it wants to know which members are busy.
     #[inline]
     #[must_use]

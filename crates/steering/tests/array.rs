@@ -207,6 +207,32 @@ fn devices_that_obey_and_tell_nothing_collect_in_windows() {
     }
 }
 
+/// Which members are busy after each of these sets of devices collects.
+fn busy(scheme: &str, obeying: &[u32], collecting: &[&[u32]]) -> Vec<Vec<usize>> {
+    let (engine, now) = (engine(), Instant::ORIGIN);
+    let (telling, obeying) = (vec![0, 1, 2, 3], obeying.to_vec());
+    let mut host = Host { telling, obeying, ..Host::default() };
+    let mut steering = Steering::new(named(scheme), None);
+    steering.keep_up(now, &engine, &host);
+    let mut busy = Set::EMPTY;
+    let look = |collecting: &&[u32]| {
+        host.collecting = collecting.to_vec();
+        busy = steering.look(now, &engine, &mut host).unwrap_or(busy);
+        busy.map(MemberId::index).collect()
+    };
+    collecting.iter().map(look).collect()
+}
+
+#[test]
+fn where_members_collect_as_they_like_evenkeel_goes_around_as_many_as_it_can() {
+    let collecting: [&[u32]; 4] = [&[1, 3], &[0, 1, 3], &[0, 3], &[]];
+    let one_at_a_time = [vec![1], vec![1], vec![0], vec![]];
+    assert_eq!(busy("evenkeel", &[], &collecting), one_at_a_time);
+    let all = [vec![1, 3], vec![0, 1, 3], vec![0, 3], vec![]];
+    assert_eq!(busy("steering+reconstruct", &[], &collecting), all);
+    assert_eq!(busy("evenkeel", &[0, 1, 2, 3], &collecting), all, "more is a matter of bursts");
+}
+
 #[test]
 fn the_first_scheme_alone_does_nothing() {
     let plain: Vec<_> = SCHEMES.iter().map(Scheme::is_plain).collect();
