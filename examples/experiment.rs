@@ -25,6 +25,8 @@ extra_reads = 0.25
 profile = "mqsim"
 blocks = 64
 overwrites = 2.0
+told = true
+obeys = true
 set.geometry.channels = 4
 
 [workload.synthetic]

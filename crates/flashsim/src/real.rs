@@ -65,6 +65,12 @@ pub struct GcInterval {
 pub struct Report {
     /// Its profile's name.
     pub profile: String,
+    /// Whether it tells the host when it collects.
+    #[serde(default)]
+    pub told: bool,
+    /// Whether it takes orders of the host when to collect.
+    #[serde(default)]
+    pub obeys: bool,
     /// Pages programmed for each page that was written to it.
     pub waf: f64,
     /// Pages written to it.
@@ -212,6 +218,8 @@ impl RealTime {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Report {
             profile: self.ssd.profile().name.clone(),
+            told: self.ssd.profile().told,
+            obeys: self.ssd.profile().obeys,
             waf: stats.waf(),
             pages_written: stats.pages_written,
             pages_moved: stats.flash.moved,
@@ -250,7 +258,7 @@ impl RealTime {
         &self.ssd
     }
 
-    /// Says what decides when garbage is collected, from `now` on.
+    /// Says what decides when garbage is collected, from `now` on, as [`Ssd::order_gc`] does.
     pub fn order_gc(&mut self, now: Instant, order: GcOrder) {
         self.advance(now);
         self.ssd.order_gc(self.ssd.now(), order);

@@ -131,6 +131,9 @@ fn thresholds_that_few_blocks_make_the_same_are_told() {
     assert_eq!(drive(1024).same_thresholds(), []);
     let same = [("gc.hard", "gc.start", 1), ("gc.start", "gc.stop", 1)];
     assert_eq!(drive(64).same_thresholds(), same);
+    assert_eq!(drive(1024).notes().count(), 0);
+    let notes: Vec<_> = drive(64).notes().collect();
+    assert_eq!(notes[0], "with 64 blocks in a plane gc.hard and gc.start are the same, 1");
 }
 
 #[test]

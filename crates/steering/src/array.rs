@@ -19,7 +19,7 @@ use crate::detect::{Mood, Score};
 use crate::scheme::Scheme;
 use crate::wear::optimal_ages;
 use crate::young::young;
-use crate::{Controller, Members, Source};
+use crate::{Controller, Members};
 
 /// The budget of reads around busy members where all members say when they are busy: extra blocks
 /// for each block that is requested.
@@ -33,14 +33,17 @@ const DETOURS_DETECTED: f64 = 0.05;
 /// How often ages are looked at. Drives change theirs in hours.
 const AGES_EVERY: Duration = Duration::from_secs(1);
 
-/// The state that is assumed of a member that reports none.
+/// The state that is assumed of a member that reports none, or takes no orders: it needs no turn.
 const SILENT: Flash =
     Flash { free: 1.0, collecting: false, at_work: false, dirtiest: 0.0, age: 0.0, in_flight: 0 };
 
 /// A host's devices, as steering sees them.
 pub trait Devices {
-    /// A device's state and its limits, if it reports them and takes orders when to collect.
+    /// A device's state and its limits, if it reports them.
     fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)>;
+
+    /// Whether the device takes orders when to collect. It may do so without reporting anything.
+    fn obeys(&self, device: DeviceId) -> bool;
 
     /// Whether the device reports that it collects garbage.
     fn is_collecting(&self, device: DeviceId) -> bool;
@@ -56,7 +59,6 @@ pub trait Devices {
 /// go around busy ones.
 pub struct Steering {
     scheme: Scheme,
-    source: Source,
     /// The budget in extra blocks for each block that is requested; `None` for the default.
     extra_reads: Option<f64>,
     /// The controller and its devices, by member.
@@ -72,9 +74,9 @@ impl Steering {
     /// extra blocks for each block that is requested. The default depends on whether all members
     /// say when they are busy.
     #[must_use]
-    pub fn new(scheme: Scheme, source: Source, extra_reads: Option<f64>) -> Self {
+    pub fn new(scheme: Scheme, extra_reads: Option<f64>) -> Self {
         let (young, ages_at) = (Set::EMPTY, Instant::ORIGIN);
-        Self { scheme, source, extra_reads, controller: None, young, ages_at }
+        Self { scheme, extra_reads, controller: None, young, ages_at }
     }
 
     /// The scheme.
@@ -99,7 +101,7 @@ impl Steering {
         engine: &Engine,
         devices: &mut dyn Devices,
     ) {
-        *self = Self::new(scheme, self.source, self.extra_reads);
+        *self = Self::new(scheme, self.extra_reads);
         for device in engine.members().filter_map(|member| member.device) {
             devices.order(now, device, Order::Auto);
         }
@@ -178,7 +180,10 @@ impl Steering {
             collecting = Set::first(devices.len()).filter(collects).collect();
         }
         if controller.is_due(now, collecting) {
-            let how = |device: &Option<DeviceId>| Some(host.flash((*device)?)?.0);
+            let how = |device: &Option<DeviceId>| {
+                let device = device.filter(|&device| host.obeys(device))?;
+                Some(host.flash(device)?.0)
+            };
             let members = (0u8..).zip(devices.iter()).map(|(member, device)| Flash {
                 in_flight: engine.in_hand(MemberId(member)),
                 ..how(device).unwrap_or(SILENT)
@@ -202,12 +207,10 @@ impl Steering {
         }
         let (devices, controller) = self.controller.as_ref()?;
         self.ages_at = now + AGES_EVERY;
-        let obeys = |device: DeviceId| {
-            let limits = host.flash(device).map(|(_, limits)| limits);
-            self.scheme.gives_orders() && limits.is_some_and(|limits| limits.spare > 0.0)
-        };
+        let is_ordered = |device: DeviceId| self.scheme.gives_orders() && host.obeys(device);
         let used = |device: &Option<DeviceId>| {
-            device.filter(|&device| !obeys(device)).and_then(|device| host.used_percent(device))
+            let device = device.filter(|&device| !is_ordered(device));
+            device.and_then(|device| host.used_percent(device))
         };
         let used: Vec<Option<f64>> = devices.iter().map(used).collect();
         let young = young(&used, controller.optimal());
@@ -249,10 +252,13 @@ impl Steering {
     ) -> Members {
         let says = |member: &MemberId| match devices[member.index()] {
             None => true,
-            Some(device) => self.source == Source::Told && host.flash(device).is_some(),
+            Some(device) => host.flash(device).is_some(),
         };
         let telling = Set::first(devices.len()).filter(says);
-        let limits = |&device: &Option<DeviceId>| Some(host.flash(device?)?.1);
+        let obeys = |&device: &DeviceId| host.obeys(device);
+        let obeying = |member: &MemberId| devices[member.index()].as_ref().is_some_and(obeys);
+        let obeying = Set::first(devices.len()).filter(obeying);
+        let limits = |device: &Option<DeviceId>| Some(host.flash(device.filter(obeys)?)?.1);
         let limits = devices.iter().map(|device| limits(device).unwrap_or_default());
         let geometry = engine.geometry();
         let entries = self.scheme.ages_by(engine.entries());
@@ -261,6 +267,7 @@ impl Steering {
             count: devices.len(),
             redundancy: geometry.redundancy(),
             telling: telling.collect(),
+            obeying: obeying.collect(),
             limits: limits.collect(),
             optimal: if self.scheme.has_ages() { optimal() } else { Vec::new() },
         }

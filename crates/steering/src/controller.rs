@@ -22,9 +22,11 @@ pub struct Members {
     pub count: usize,
     /// How many missing members redundancy can stand in for.
     pub redundancy: usize,
-    /// Those that report when they collect garbage, and are believed.
+    /// Those that report when they collect garbage.
     pub telling: Set<MemberId>,
-    /// The limits of each; the default's if it takes no orders when to collect.
+    /// Those that take orders when to collect.
+    pub obeying: Set<MemberId>,
+    /// The limits of each; the default's if it takes no orders, or doesn't report them.
     pub limits: Vec<Limits>,
     /// The [optimal age](crate::wear::optimal_ages) of each, without staging devices; none if the scheme does not ask
     /// for it.
@@ -32,7 +34,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Whether all report when they collect garbage, and are believed.
+    /// Whether all report when they collect garbage.
     #[must_use]
     pub fn all_tell(&self) -> bool {
         self.telling == Set::first(self.count)
@@ -80,7 +82,8 @@ impl Controller {
         let all_tell = members.all_tell();
         let collect = self.scheme.collect(&members);
         self.watch = collect.map(|policy| Watch::new(policy, now));
-        self.rest = self.scheme.tries_turns().then(TurnTrial::default);
+        let tries = self.scheme.tries_turns() && self.watch.is_some();
+        self.rest = tries.then(TurnTrial::default);
         self.members = members;
         self.telling = telling;
         if !self.scheme.goes_around() || all_tell {
@@ -161,6 +164,9 @@ impl Controller {
         }
         let busy = match &mut self.signals {
             Some(signals) => signals.busy(now, collecting),
+            None if self.watch.is_none() && self.scheme.goes_around_some() => {
+                self.some_of(collecting)
+            }
             None => collecting,
         };
         let busy = busy.or(self.watch.as_ref().map_or(Set::EMPTY, Watch::turns));
@@ -177,6 +183,13 @@ impl Controller {
     #[must_use]
     pub fn threshold(&self, member: MemberId) -> Option<f64> {
         self.watch.as_ref()?.threshold(member.index())
+    }
+
+    /// As many of these members as redundancy can stand in for, those first that were busy before: what would
+    /// meet several busy members has no way around all of them, and meets one less so.
+    fn some_of(&self, collecting: Set<MemberId>) -> Set<MemberId> {
+        let begin = collecting.minus(self.busy);
+        collecting.and(self.busy).chain(begin).take(self.members.redundancy).collect()
     }
 
     /// The [optimal age](crate::wear::optimal_ages) of each member; none if the scheme does not ask for it.

@@ -27,4 +27,4 @@ pub mod young;
 
 pub use array::{Devices, Steering};
 pub use controller::{Controller, Members};
-pub use signals::{Signals, Source};
+pub use signals::Signals;

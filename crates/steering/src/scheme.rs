@@ -243,6 +243,13 @@ impl Scheme {
         self.has_ages() && self.needs_staging()
     }
 
+    /// Whether it goes around no more members at a time than redundancy can stand in for, where these
+    /// collect as they like.
+    #[must_use]
+    pub fn goes_around_some(&self) -> bool {
+        self.tries
+    }
+
     /// Whether it wants to know which members are busy.
     #[inline]
     #[must_use]
@@ -287,13 +294,20 @@ impl Scheme {
         self.turns != Turns::Local
     }
 
-    /// Its policy for garbage collection; none if members are left alone.
+    /// Its policy for garbage collection; none if members are left alone, by the scheme or because none
+    /// takes orders. Members that take orders and report nothing can't be given turns or thresholds:
+    /// they have windows instead of turns.
     #[must_use]
     pub fn collect(&self, members: &Members) -> Option<Box<dyn Collect>> {
+        let silent = members.obeying.minus(members.telling);
+        let all_are_silent = silent == members.obeying;
         let limits = || members.limits.clone();
         let age = self.ages.map(|law| Age::new(law, &members.limits, &members.optimal));
         match self.turns {
             Turns::Local => None,
+            Turns::Global | Turns::Given if all_are_silent => None,
+            Turns::Rotate | Turns::Window if members.obeying.is_empty() => None,
+            Turns::Rotate if !silent.is_empty() => Some(Box::new(Window::new(limits()))),
             Turns::Global => Some(Box::new(Global::new(limits()))),
             Turns::Window => Some(Box::new(Window::new(limits()))),
             Turns::Rotate => {

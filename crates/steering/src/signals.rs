@@ -15,16 +15,6 @@ use raidcore::units::{MemberId, Set};
 
 use crate::detect::{Detector, Handle, Kind, Tuning};
 
-/// Where the knowledge about busy members comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Source {
-    /// Members that report when they collect garbage; the others are watched.
-    #[default]
-    Told,
-    /// Latencies alone: all members are watched.
-    Detected,
-}
-
 /// The busy members, as reported or detected.
 pub struct Signals {
     detector: Detector,

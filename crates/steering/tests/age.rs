@@ -180,6 +180,7 @@ fn schemes_are_what_their_names_say() {
         count: 4,
         redundancy: 1,
         telling: Set::first(4),
+        obeying: Set::first(4),
         limits: vec![LIMITS; 4],
         optimal: OPTIMAL.to_vec(),
     };
@@ -228,6 +229,7 @@ fn evenkeel_s_turns_come_by_age_if_it_is_named_so() {
         count: 2,
         redundancy: 1,
         telling: Set::first(2),
+        obeying: Set::first(2),
         limits: vec![LIMITS; 2],
         optimal: vec![1.0; 2],
     };

@@ -11,14 +11,15 @@ use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
 use raidcore::units::{DeviceId, MemberId, Set};
 use steering::collect::{Flash, Limits, Order};
 use steering::scheme::{SCHEMES, Scheme};
-use steering::{Devices, Source, Steering};
+use steering::{Devices, Steering};
 
 const MEMBERS: u32 = 4;
 
-/// Devices of which some say when they collect.
+/// Devices of which some say when they collect, and some take orders.
 #[derive(Default)]
 struct Host {
     telling: Vec<u32>,
+    obeying: Vec<u32>,
     limits: Limits,
     collecting: Vec<u32>,
     /// How much of its life a device has used, in percent.
@@ -34,8 +35,12 @@ impl Devices for Host {
         self.telling.contains(&device).then_some((flash, self.limits))
     }
 
+    fn obeys(&self, DeviceId(device): DeviceId) -> bool {
+        self.obeying.contains(&device)
+    }
+
     fn is_collecting(&self, DeviceId(device): DeviceId) -> bool {
-        self.collecting.contains(&device)
+        self.telling.contains(&device) && self.collecting.contains(&device)
     }
 
     fn used_percent(&self, DeviceId(device): DeviceId) -> Option<f64> {
@@ -102,7 +107,7 @@ fn tell(engine: &mut Engine, input: Input) {
 fn a_policy_is_made_once_and_anew_when_a_member_is_another_device() {
     let (mut engine, now) = (engine(), Instant::ORIGIN);
     let host = Host { telling: vec![0, 1, 2, 3, 9], ..Host::default() };
-    let mut steering = Steering::new(named("reconstruct"), Source::Told, None);
+    let mut steering = Steering::new(named("reconstruct"), None);
     assert!(steering.controller().is_none());
     let policy = steering.keep_up(now, &engine, &host).expect("the first one");
     engine.set_steering(policy);
@@ -123,17 +128,17 @@ fn a_policy_is_made_once_and_anew_when_a_member_is_another_device() {
 #[test]
 fn members_that_say_that_they_collect_are_busy_and_the_others_are_watched() {
     let (engine, now) = (engine(), Instant::ORIGIN);
-    for (source, telling, busy, watched) in [
-        (Source::Told, vec![0, 1, 2, 3], Some(Set::one(MemberId(1))), false),
-        (Source::Told, vec![1], Some(Set::one(MemberId(1))), true),
-        (Source::Detected, vec![0, 1, 2, 3], None, true),
+    for (telling, busy, watched) in [
+        (vec![0, 1, 2, 3], Some(Set::one(MemberId(1))), false),
+        (vec![1], Some(Set::one(MemberId(1))), true),
+        (vec![], None, true),
     ] {
         let mut host = Host { telling, collecting: vec![1], ..Host::default() };
-        let mut steering = Steering::new(named("reconstruct"), source, None);
+        let mut steering = Steering::new(named("reconstruct"), None);
         let policy = steering.keep_up(now, &engine, &host);
         assert!(policy.flatten().is_some());
-        assert_eq!(steering.look(now, &engine, &mut host), busy, "{source:?}");
-        assert_eq!(steering.score(MemberId(0)).is_some(), watched, "{source:?}");
+        assert_eq!(steering.look(now, &engine, &mut host), busy, "{:?}", host.telling);
+        assert_eq!(steering.score(MemberId(0)).is_some(), watched, "{:?}", host.telling);
         assert!(host.orders.is_empty(), "by this scheme members collect as they like");
     }
 }
@@ -141,8 +146,9 @@ fn members_that_say_that_they_collect_are_busy_and_the_others_are_watched() {
 #[test]
 fn another_scheme_lets_devices_collect_as_they_like_until_it_tells_them() {
     let (engine, now) = (engine(), Instant::ORIGIN);
-    let mut host = Host { telling: vec![0, 1, 2, 3], ..Host::default() };
-    let mut steering = Steering::new(named("rotate+reconstruct"), Source::Told, None);
+    let all = vec![0, 1, 2, 3];
+    let mut host = Host { telling: all.clone(), obeying: all, ..Host::default() };
+    let mut steering = Steering::new(named("rotate+reconstruct"), None);
     steering.keep_up(now, &engine, &host);
     steering.look(now, &engine, &mut host);
     assert!(host.orders.values().any(|&order| order != Order::Auto), "{:?}", host.orders);
@@ -153,6 +159,78 @@ fn another_scheme_lets_devices_collect_as_they_like_until_it_tells_them() {
     assert!(steering.keep_up(now, &engine, &host).is_none(), "there is nothing to be steered");
     assert_eq!(steering.look(now, &engine, &mut host), None);
     assert_eq!((steering.scheme(), steering.next()), (SCHEMES[0], None));
+}
+
+/// What the devices were ordered until their second windows would begin.
+fn orders(scheme: &str, telling: &[u32], obeying: &[u32]) -> BTreeMap<u32, Vec<Order>> {
+    let (engine, mut now) = (engine(), Instant::ORIGIN);
+    let limits = Limits { start: 0.6, stop: 0.7, hard: 0.01, spare: 0.8 };
+    let (telling, obeying) = (telling.to_vec(), obeying.to_vec());
+    let mut host = Host { telling, obeying, limits, ..Host::default() };
+    let mut steering = Steering::new(named(scheme), None);
+    steering.keep_up(now, &engine, &host);
+    let mut given: BTreeMap<u32, Vec<Order>> = BTreeMap::new();
+    for _ in 0..80 {
+        steering.look(now, &engine, &mut host);
+        for (device, order) in std::mem::take(&mut host.orders) {
+            given.entry(device).or_default().push(order);
+        }
+        now = now + Duration::from_millis(5);
+    }
+    given
+}
+
+#[test]
+fn only_devices_that_obey_get_orders() {
+    let gives = SCHEMES.iter().filter(|scheme| scheme.gives_orders());
+    for name in gives.map(|scheme| scheme.name) {
+        for telling in [&[][..], &[0, 1, 2, 3]] {
+            assert!(orders(name, telling, &[]).is_empty(), "{name}, telling {telling:?}");
+        }
+    }
+    // A device that takes no orders is not waited for: its turn does not come.
+    let turns = orders("rotate", &[0, 1, 2, 3], &[1, 3]);
+    let has_turn = |order: &Order| matches!(order, Order::Reach(_));
+    assert!(turns[&1].iter().chain(&turns[&3]).any(has_turn), "{turns:?}");
+}
+
+#[test]
+fn devices_that_obey_and_tell_nothing_collect_in_windows() {
+    for name in ["rotate", "window", "evenkeel"] {
+        let given = orders(name, &[], &[0, 1, 2, 3]);
+        assert_eq!(given[&0], [Order::Auto, Order::Hold], "{name}");
+        assert_eq!(given[&2], [Order::Hold, Order::Auto, Order::Hold], "{name}");
+    }
+    // Nothing is known of when one collects, and by which thresholds.
+    for name in ["ggc", "preempt", "age-aware"] {
+        assert!(orders(name, &[], &[0, 1, 2, 3]).is_empty(), "{name}");
+    }
+}
+
+/// Which members are busy after each of these sets of devices collects.
+fn busy(scheme: &str, obeying: &[u32], collecting: &[&[u32]]) -> Vec<Vec<usize>> {
+    let (engine, now) = (engine(), Instant::ORIGIN);
+    let (telling, obeying) = (vec![0, 1, 2, 3], obeying.to_vec());
+    let mut host = Host { telling, obeying, ..Host::default() };
+    let mut steering = Steering::new(named(scheme), None);
+    steering.keep_up(now, &engine, &host);
+    let mut busy = Set::EMPTY;
+    let look = |collecting: &&[u32]| {
+        host.collecting = collecting.to_vec();
+        busy = steering.look(now, &engine, &mut host).unwrap_or(busy);
+        busy.map(MemberId::index).collect()
+    };
+    collecting.iter().map(look).collect()
+}
+
+#[test]
+fn where_members_collect_as_they_like_evenkeel_goes_around_as_many_as_it_can() {
+    let collecting: [&[u32]; 4] = [&[1, 3], &[0, 1, 3], &[0, 3], &[]];
+    let one_at_a_time = [vec![1], vec![1], vec![0], vec![]];
+    assert_eq!(busy("evenkeel", &[], &collecting), one_at_a_time);
+    let all = [vec![1, 3], vec![0, 1, 3], vec![0, 3], vec![]];
+    assert_eq!(busy("steering+reconstruct", &[], &collecting), all);
+    assert_eq!(busy("evenkeel", &[0, 1, 2, 3], &collecting), all, "more is a matter of bursts");
 }
 
 #[test]
@@ -166,7 +244,7 @@ fn the_engine_is_told_which_members_are_young_when_that_changes() {
     let (engine, now) = (engine(), Instant::ORIGIN);
     let used = [(0, 20.0), (1, 19.0), (2, 20.0), (3, 20.0)].into();
     let mut host = Host { used, ..Host::default() };
-    let mut steering = Steering::new(named("steering+age"), Source::Told, None);
+    let mut steering = Steering::new(named("steering+age"), None);
     assert_eq!(steering.young(now, &host), None, "nothing is steered yet");
     assert!(steering.keep_up(now, &engine, &host).is_some());
     assert_eq!(steering.young(now, &host), Some(Set::one(MemberId(1))));
@@ -176,7 +254,7 @@ fn the_engine_is_told_which_members_are_young_when_that_changes() {
     let later = now + Duration::from_secs(1);
     assert_eq!(steering.young(later, &host), Some(Set::EMPTY));
     assert_eq!(steering.young(later + Duration::from_secs(1), &host), None, "that is known");
-    let mut steering = Steering::new(named("steering+reconstruct"), Source::Told, None);
+    let mut steering = Steering::new(named("steering+reconstruct"), None);
     assert!(steering.keep_up(now, &engine, &host).is_some());
     assert_eq!(steering.young(now, &host), None, "it does not go by ages");
 }
@@ -186,9 +264,10 @@ fn ages_of_members_that_obey_are_evened_out_by_their_orders() {
     let (engine, now) = (engine(), Instant::ORIGIN);
     let limits = Limits { start: 0.05, stop: 0.06, hard: 0.01, spare: 0.1 };
     let used = [(0, 20.0), (1, 19.0), (2, 20.0), (3, 18.0)].into();
-    let host = Host { telling: vec![0, 3], limits, used, ..Host::default() };
+    let (telling, obeying) = (vec![0, 3], vec![0, 3]);
+    let host = Host { telling, obeying, limits, used, ..Host::default() };
     for (name, young) in [("evenkeel+age", vec![1]), ("gc-steering+age", vec![1, 3])] {
-        let mut steering = Steering::new(named(name), Source::Told, None);
+        let mut steering = Steering::new(named(name), None);
         assert!(steering.keep_up(now, &engine, &host).is_some());
         let young = young.into_iter().map(MemberId).collect();
         assert_eq!(steering.young(now, &host), Some(young), "{name}");
@@ -223,7 +302,7 @@ fn optimal_ages_count_the_journal_but_where_turns_stage() {
             ("steering+age", on_parity),
             ("evenkeel+age", 1.0),
         ] {
-            let mut steering = Steering::new(named(name), Source::Told, None);
+            let mut steering = Steering::new(named(name), None);
             steering.keep_up(Instant::ORIGIN, &engine, &Host::default());
             let (_, controller) = steering.controller().expect("it is steered");
             let written =

@@ -88,6 +88,7 @@ fn nobody_is_watched_where_it_makes_no_difference() {
         count: 4,
         redundancy: 1,
         telling: Set::EMPTY,
+        obeying: Set::first(4),
         limits: vec![Limits::default(); 4],
         optimal: vec![1.0; 4],
     };

@@ -116,6 +116,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         count: MEMBERS as usize,
         redundancy: 1,
         telling: Set::first(MEMBERS as usize),
+        obeying: Set::first(MEMBERS as usize),
         limits: vec![Limits { start: 0.05, stop: 0.1, hard: 0.01, spare: 0.15 }; MEMBERS as usize],
         optimal: vec![1.0; MEMBERS as usize],
     };

@@ -28,7 +28,7 @@ use raidcore::meta::{
 use raidcore::units::BLOCK_BYTES;
 use steering::scheme::{SCHEMES, Scheme};
 
-use crate::flash::{Named, state_path};
+use crate::flash::{Named, NewFlash, state_path};
 use crate::health::Readings;
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::paths::{shown, sync_directory};
@@ -192,8 +192,8 @@ fn make<T>(
     Able {
         in_log: false,
         stages: config.staging_size().is_some() || !config.staging_devices.is_empty(),
-        takes_turns: named.iter().any(|named| named.flash.is_some())
-            || opened.iter().any(|device| device.flash_profile().is_some()),
+        takes_turns: named.iter().filter_map(|named| named.flash.as_ref()).any(NewFlash::obeys)
+            || opened.iter().any(Device::flash_obeys),
     }
     .check(config.policy)?;
     let sizes = Sizes {
@@ -221,6 +221,10 @@ fn make<T>(
         }
         devices.push(device);
     }
+    notes.extend(devices.iter().flat_map(|device| {
+        let small = |note| CreateNote::SmallFlash { path: device.path().to_path_buf(), note };
+        device.flash_notes().map(small)
+    }));
     let mut needs = false;
     let mut rest = &devices[..];
     let mut paths = config.paths.iter();

@@ -43,7 +43,8 @@ pub enum FlashError {
     /// Its name is malformed.
     #[error(
         "{0}: write it like flash:mqsim:PATH, with a profile's name or file, or like \
-         flash:mqsim+aged:PATH with one of +fresh, +filled, +aged; the profiles are {names}",
+         flash:mqsim+aged:PATH with one of +fresh, +filled, +aged; +told makes it tell when it collects \
+         garbage, +obeys take orders when to; the profiles are {names}",
         names = profile_names()
     )]
     Spelling(String),
@@ -126,7 +127,8 @@ pub enum StateError {
     },
 }
 
-/// A device's name: a path, `flash:PROFILE:PATH` or `flash:PROFILE+STATE:PATH`.
+/// A device's name: a path, or `flash:PROFILE:PATH`, where the profile may be followed by `+STATE`, `+told` and
+/// `+obeys`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Named {
     /// Where it is.
@@ -141,6 +143,9 @@ pub struct NewFlash {
     /// A profile's name, or the path of its file.
     profile: String,
     state: Precondition,
+    /// Whether it tells when it collects, and obeys orders about it, though its profile may not say so.
+    told: bool,
+    obeys: bool,
 }
 
 impl Named {
@@ -154,20 +159,13 @@ impl Named {
         };
         let wrong = || FlashError::Spelling(shown(typed).to_string());
         let colon = rest.iter().position(|&b| b == b':').ok_or_else(wrong)?;
-        let profile = str::from_utf8(&rest[..colon]).map_err(|_| wrong())?;
+        let typed = str::from_utf8(&rest[..colon]).map_err(|_| wrong())?;
         let path = PathBuf::from(OsStr::from_bytes(&rest[colon + 1..]));
-        let (profile, state) = match profile.rsplit_once('+') {
-            None => (profile, Precondition::Fresh),
-            Some((profile, state)) => {
-                let known = STATES.iter().find(|(name, _)| *name == state).ok_or_else(wrong)?;
-                (profile, known.1)
-            }
-        };
-        if profile.is_empty() || path.as_os_str().is_empty() {
+        let flash = NewFlash::parse(typed).ok_or_else(wrong)?;
+        if flash.profile.is_empty() || path.as_os_str().is_empty() {
             return Err(wrong());
         }
-        let flash = Some(NewFlash { profile: profile.to_owned(), state });
-        Ok(Self { path, flash })
+        Ok(Self { path, flash: Some(flash) })
     }
 
     /// The name that means in any working directory what `typed` means in this one. A malformed
@@ -183,13 +181,16 @@ impl Named {
             return std::path::absolute(path);
         };
         let state = STATES.iter().find(|(_, state)| *state == flash.state);
+        let switches = [("told", flash.told), ("obeys", flash.obeys)];
+        let switches = switches.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name);
+        let words = state.into_iter().map(|(name, _)| *name).chain(switches);
         let profile = match flash.file() {
             None => flash.profile.clone().into(),
             Some(file) => std::path::absolute(file)?.into_os_string(),
         };
         let mut name = PREFIX.as_bytes().to_vec();
         name.extend(profile.into_vec());
-        name.extend(state.into_iter().flat_map(|(name, _)| [b"+", name.as_bytes()].concat()));
+        name.extend(words.flat_map(|word| [b"+", word.as_bytes()].concat()));
         name.push(b':');
         name.extend(std::path::absolute(path)?.into_os_string().into_vec());
         Ok(std::ffi::OsString::from_vec(name).into())
@@ -197,6 +198,28 @@ impl Named {
 }
 
 impl NewFlash {
+    /// Parses a profile and the words behind it. A profile's path may have a `+`, too.
+    fn parse(typed: &str) -> Option<Self> {
+        let (mut profile, mut state, mut told, mut obeys) = (typed, None, false, false);
+        while let Some((before, word)) = profile.rsplit_once('+') {
+            match (word, STATES.iter().find(|(name, _)| *name == word)) {
+                ("told", _) if !told => told = true,
+                ("obeys", _) if !obeys => obeys = true,
+                (_, Some((_, known))) if state.is_none() => state = Some(*known),
+                _ if word.contains(['/', '.']) => break,
+                _ => return None,
+            }
+            profile = before;
+        }
+        let state = state.unwrap_or(Precondition::Fresh);
+        Some(Self { profile: profile.to_owned(), state, told, obeys })
+    }
+
+    /// Whether it takes orders when to collect garbage, as far as its name tells.
+    pub(crate) fn obeys(&self) -> bool {
+        self.load().is_ok_and(|profile| profile.obeys)
+    }
+
     /// A new drive for the file at `path`, which has `bytes` bytes.
     ///
     /// # Errors
@@ -223,12 +246,14 @@ impl NewFlash {
         if asked.clone().with_blocks(found.geometry.blocks) == *found {
             return Ok(());
         }
-        let (found, asked) = (found.name.clone(), asked.name);
+        let (found, asked) = (full_name(found), full_name(&asked));
         Err(FlashError::Other { path: state_path(path), found, asked })
     }
 
     fn load(&self) -> Result<Profile, ProfileError> {
-        self.file().map_or_else(|| Profile::builtin(&self.profile), Profile::load)
+        let profile = self.file().map_or_else(|| Profile::builtin(&self.profile), Profile::load)?;
+        let (told, obeys) = (profile.told || self.told, profile.obeys || self.obeys);
+        Ok(Profile { told, obeys, ..profile })
     }
 
     /// The profile's file, if it is not a built-in one.
@@ -237,6 +262,17 @@ impl NewFlash {
         let is_file = self.profile.contains('/') || path.extension().is_some();
         is_file.then_some(path)
     }
+}
+
+/// A profile's name, and what it tells and obeys.
+fn full_name(profile: &Profile) -> String {
+    let (told, obeys) = (profile.told, profile.obeys);
+    format!(
+        "{}{}{}",
+        profile.name,
+        if told { "+told" } else { "" },
+        if obeys { "+obeys" } else { "" }
+    )
 }
 
 /// Where the state of the drive behind the file at `path` is.

@@ -35,7 +35,6 @@ use raidcore::engine::Config;
 use raidcore::meta::{Assembled, VolumePart};
 use raidcore::units::DeviceId;
 use raidlog::LogArray;
-use steering::Source;
 use steering::scheme::{SCHEMES, Scheme};
 
 use crate::members::{Device, DurableBy};
@@ -67,8 +66,6 @@ pub struct HostConfig {
     pub max_request_blocks: u32,
     /// The scheme against garbage collection.
     pub scheme: Scheme,
-    /// Whether members that report when they collect garbage are believed.
-    pub signals: Source,
     /// How long a member may take for an I/O before it is failed, if redundancy permits that;
     /// otherwise it is waited for. A limit shorter than the recovery time of the kernel's driver
     /// (30 s per try for SCSI and NVMe) fails devices that would have come back.
@@ -87,7 +84,6 @@ impl Default for HostConfig {
             engine: Config { warm_blocks: WARM_BLOCKS, ..Config::default() },
             max_request_blocks: 256,
             scheme: SCHEMES[0],
-            signals: Source::Told,
             io_timeout: Duration::from_secs(30),
             ring_entries: 256,
             register_memory: true,

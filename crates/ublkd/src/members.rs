@@ -222,6 +222,16 @@ impl Device {
         self.flash.as_ref().map(|drive| drive.profile().name.as_str())
     }
 
+    /// What is to be said about the SSD that it is modelled as.
+    pub(crate) fn flash_notes(&self) -> impl Iterator<Item = String> {
+        self.flash.iter().flat_map(|drive| drive.profile().notes())
+    }
+
+    /// Whether the SSD that it is modelled as takes orders when to collect garbage.
+    pub(crate) fn flash_obeys(&self) -> bool {
+        self.flash.as_ref().is_some_and(|drive| drive.profile().obeys)
+    }
+
     /// How much of its life the SSD has used that it is modelled as, in whole percents, if it is modelled as one.
     pub(crate) fn flash_used(&self) -> Option<u8> {
         self.flash.as_ref().map(|drive| drive.used_percent() as u8)

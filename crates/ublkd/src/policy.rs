@@ -85,9 +85,11 @@ impl PolicyError {
                  `--staging reserved:64M`)",
                 others,
             ),
-            Self::NoTurns { others, .. } => {
-                ("only modelled SSDs take turns so far (flash:PROFILE:PATH)", others)
-            }
+            Self::NoTurns { others, .. } => (
+                "only modelled SSDs take turns so far, if they are made so \
+                 (flash:PROFILE+told+obeys:PATH)",
+                others,
+            ),
         };
         let names: Vec<_> = SCHEMES
             .iter()

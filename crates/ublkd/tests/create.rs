@@ -143,6 +143,41 @@ fn the_smallest_member_rules() {
     strictly(&paths).expect("it is attached");
 }
 
+/// Its thresholds are a block of each plane, whatever they are, in a file as small as a test's.
+const COARSE: &str = r#"
+name = "coarse"
+[geometry]
+channels = 2
+chips = 2
+dies = 1
+planes = 1
+blocks = 1024
+pages = 64
+page_bytes = 4096
+[nand]
+read_us = 40
+program_us = 200
+erase_us = 2000
+[ftl]
+spare = 0.25
+[gc]
+start = 0.02
+hard = 0.01
+"#;
+
+#[test]
+fn a_modelled_ssd_that_is_too_small_for_its_profile_is_told() {
+    let (dir, paths) = files(&[32, 32, 32]);
+    let profile = dir.path().join("coarse.toml");
+    fs::write(&profile, COARSE).expect("it can be written");
+    let name = format!("flash:{}:{}", profile.display(), paths[0].display());
+    let members = [name.into(), paths[1].clone(), paths[2].clone()];
+    let created = create(&raid5(&members)).expect("it is created");
+    let notes: Vec<_> = created.notes.iter().map(ToString::to_string).collect();
+    let told = |words: &str| notes.iter().filter(|note| note.contains(words)).count();
+    assert_eq!(told("gc.hard and gc.start are the same, 1; a larger file"), 1, "{notes:?}");
+}
+
 #[test]
 fn what_can_not_be_is_refused_and_nothing_changes() {
     let (dir, paths) = files(&[32, 32, 32, 1]);

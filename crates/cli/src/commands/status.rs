@@ -375,9 +375,11 @@ fn flash(report: &FlashReport) -> String {
     let delayed = report.reads_delayed.count + report.writes_delayed.count;
     let threshold = report.threshold.map(|share| format!(" from {:.1} % free on,", 100.0 * share));
     format!(
-        "{}: collects garbage{} {percent:.0} % of the time, up to {:.1} ms; {delayed} of {} I/Os \
+        "{}{}{}: collects garbage{} {percent:.0} % of the time, up to {:.1} ms; {delayed} of {} I/Os \
          waited for that; {:.2} pages programmed for each written, {} blocks erased, {} of {} free",
         drive.profile,
+        if drive.told { "+told" } else { "" },
+        if drive.obeys { "+obeys" } else { "" },
         threshold.unwrap_or_default(),
         drive.gc_longest_ns as f64 / 1e6,
         delayed + report.reads.count + report.writes.count,

@@ -241,7 +241,7 @@ impl Drop for World {
 
 /// The file as a modelled SSD that has been written once, so that it soon collects garbage.
 fn as_drive(path: &Path) -> PathBuf {
-    let mut name = OsString::from(format!("flash:{PROFILE}+filled:"));
+    let mut name = OsString::from(format!("flash:{PROFILE}+filled+told+obeys:"));
     name.push(path);
     name.into()
 }

@@ -11,6 +11,8 @@ pub(super) fn drive(args: &SwanArgs) -> DriveSpec {
         blocks: None,
         used: Use::Fresh,
         overwrites: 0.0,
+        told: None,
+        obeys: None,
         set: toml::Table::new(),
     }
 }

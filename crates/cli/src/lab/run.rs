@@ -1,17 +1,20 @@
 //! `evenkeel lab run`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use flashsim::Profile;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::experiment::{Experiment, Task};
 use lab::judge::judge;
 use lab::results::{COLUMNS, Record, groups};
 use lab::run::RunEnd;
 use lab::sweep::{Progress, Share, sweep};
+use lab::system::DriveSpec;
 use serde_json::json;
 use ublkd::paths::shown;
 use ublkd::paths::to_text;
@@ -52,6 +55,7 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
         "seconds": took.as_secs_f64(),
         "requests_per_second": rate,
         "expectations": check::json(&judgements),
+        "notes": notes(&experiment),
     });
     output.result(&value, || {
         let mut text = summary(&experiment, &records, args.full);
@@ -118,6 +122,18 @@ pub(super) fn watched<T: Send>(
     Ok(result)
 }
 
+/// What is to be said about the drives of an experiment's points. Profiles were looked at when it was read.
+fn notes(experiment: &Experiment) -> BTreeSet<String> {
+    let profiles = experiment.points.iter().map(|labelled| &labelled.point.ssd);
+    let profiles = profiles.filter_map(|ssd| Some((ssd, ssd.profile(&experiment.base).ok()?)));
+    let said = |(ssd, profile): (&DriveSpec, Profile)| {
+        let notes: Vec<_> =
+            profile.notes().map(|note| format!("{}: {note}", ssd.profile)).collect();
+        notes
+    };
+    profiles.flat_map(said).collect()
+}
+
 /// The table of an experiment's points.
 pub(super) fn summary(experiment: &Experiment, records: &[Record], full: bool) -> String {
     let groups = groups(records);
@@ -135,6 +151,9 @@ pub(super) fn summary(experiment: &Experiment, records: &[Record], full: bool) -
         table.row(core::iter::once(column.name.to_owned()).chain(groups.iter().map(cell)));
     }
     let mut text = table.text();
+    for note in notes(experiment) {
+        text += &format!("\nnote: {note}.");
+    }
     for record in records.iter().filter(|record| record.figures.end == RunEnd::Overloaded) {
         text += &format!(
             "\n{} (seed {}) could not keep up with the workload and was ended early: what it says \

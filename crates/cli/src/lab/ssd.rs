@@ -101,9 +101,7 @@ fn facts(profile: &Profile) -> String {
     let page = u64::from(g.page_bytes);
     let raw = g.raw_pages() * page;
     let capacity = u64::from(g.logical_pages) * page;
-    let same = profile.same_thresholds().into_iter().map(|(lower, higher, blocks)| {
-        format!("\nnote: with so few blocks in a plane {lower} and {higher} are the same, {blocks}")
-    });
+    let same = profile.notes().map(|note| format!("\nnote: {note}"));
     format!(
         "{}: {} usable of {} ({:.1}% over-provisioned); {} channels, {} dies of {} planes, blocks of \
          {} pages of {}{}",

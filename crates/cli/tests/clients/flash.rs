@@ -30,7 +30,7 @@ fn tank() -> World {
 }
 
 fn tank_with(options: &str) -> World {
-    let drives = (0..MEMBERS).map(|number| format!("flash:mqsim+aged:m{number}"));
+    let drives = (0..MEMBERS).map(|number| format!("flash:mqsim+aged+told+obeys:m{number}"));
     let drives = drives.collect::<Vec<_>>().join(" ");
     let options = format!("--level raid5 --file-size 40M {options}");
     let mut world = World::empty().with_array(&options, &drives).started();
@@ -148,7 +148,7 @@ fn a_state_that_is_none_stops_the_start_and_says_so() {
     let start = |members: &str| world.try_evenkeel(&format!("start --background --nbd {members}"));
     start("m0 m1 m2").refused(&["m1.flash can't be used", "damaged", "Delete it"]);
     fs::remove_file(world.path("m1.flash")).expect("it is there");
-    start("m0 m1 flash:sata-mlc:m2").refused(&["m2.flash", "\"mqsim\"", "\"sata-mlc\""]);
+    start("m0 m1 flash:sata-mlc:m2").refused(&["m2.flash", "\"mqsim+told+obeys\"", "\"sata-mlc\""]);
     start("m0 flash:floppy:m1 m2").refused(&["there is no profile \"floppy\""]);
     start("m0 flash:mqsim m2").refused(&["flash:mqsim+aged:PATH"]);
     world.start("");
@@ -216,7 +216,7 @@ fn policies_change_under_load_and_no_byte_with_them() {
 
 #[test]
 fn the_groups_of_a_log_volume_follow_policies_too() {
-    let drives = (0..6).map(|number| format!("flash:mqsim+aged:m{number}"));
+    let drives = (0..6).map(|number| format!("flash:mqsim+aged+told+obeys:m{number}"));
     let drives = drives.collect::<Vec<_>>().join(" ");
     let options = "--layout swan5:2x3 --segment 256K --file-size 40M --policy rotate+reconstruct";
     let mut world = World::empty().with_array(options, &drives).started();

@@ -26,7 +26,8 @@ impl Life {
     /// An array of used SSDs that goes around busy ones, and stages writes.
     fn new(level: &str, members: usize, devices: usize) -> Self {
         let names = (0..members + devices).map(|number| format!("m{number}"));
-        let drives: Vec<_> = names.clone().map(|name| format!("flash:mqsim+aged:{name}")).collect();
+        let drives: Vec<_> =
+            names.clone().map(|name| format!("flash:mqsim+aged+told+obeys:{name}")).collect();
         let (drives, devices) = drives.split_at(members);
         let devices: String =
             devices.iter().map(|device| format!(" --staging dedicated:{device}")).collect();
@@ -74,7 +75,9 @@ impl Life {
     fn replace(&mut self, member: usize, round: usize) {
         let name = format!("new{round}");
         self.world.file(&name, 40 * MIB);
-        self.world.evenkeel(&format!("disk replace tank {member} flash:mqsim+aged:{name} --wait"));
+        self.world.evenkeel(&format!(
+            "disk replace tank {member} flash:mqsim+aged+told+obeys:{name} --wait"
+        ));
         self.members[member] = name;
     }
 

@@ -26,6 +26,13 @@ pub use lines::line_of;
 pub struct Profile {
     /// A name for people.
     pub name: String,
+    /// Whether it tells the host when it collects garbage, and how much room it has. Drives as they are sold
+    /// don't.
+    #[serde(default)]
+    pub told: bool,
+    /// Whether it takes orders of the host when to collect garbage. Drives as they are sold don't.
+    #[serde(default)]
+    pub obeys: bool,
     /// How the flash is arranged.
     pub geometry: Arrangement,
     /// What the flash can do, and how fast.

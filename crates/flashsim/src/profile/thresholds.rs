@@ -18,6 +18,15 @@ impl Profile {
             pairs.filter(|((_, low), (_, high))| low < high && blocks(*low) == blocks(*high));
         same.map(|((lower, _), (higher, share))| (lower, higher, blocks(share))).collect()
     }
+
+    /// The same in words, a sentence for each pair: a drive of so few blocks collects in other ways than the
+    /// profile means.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let blocks = self.geometry.blocks;
+        self.same_thresholds().into_iter().map(move |(lower, higher, same)| {
+            format!("with {blocks} blocks in a plane {lower} and {higher} are the same, {same}")
+        })
+    }
 }
 
 /// The keys and their shares. Each is at least the one before it, but the first of collection in the

@@ -196,12 +196,16 @@ impl Ssd {
         ended.extend(self.done.drain(..));
     }
 
-    /// Says what decides when garbage is collected, from `now` on.
+    /// Says what decides when garbage is collected, from `now` on. A drive that does not obey by its
+    /// profile ignores it.
     ///
     /// # Panics
     /// If `now` is before an earlier call's.
     pub fn order_gc(&mut self, now: Instant, order: GcOrder) {
         self.advance(now);
+        if !self.profile.obeys {
+            return;
+        }
         self.take_order(order);
         self.wake.extend(0..self.dies.len() as u32);
         self.settle();

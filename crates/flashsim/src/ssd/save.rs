@@ -33,6 +33,19 @@ struct Text {
     stats: Stats,
 }
 
+impl Text {
+    /// Drives that were saved before their profiles said whether they tell and obey did both.
+    fn read(text: &str) -> Result<Self, toml::de::Error> {
+        let mut table: toml::Table = toml::from_str(text)?;
+        if let Some(toml::Value::Table(profile)) = table.get_mut("profile") {
+            for key in ["told", "obeys"] {
+                profile.entry(key).or_insert(true.into());
+            }
+        }
+        table.try_into()
+    }
+}
+
 impl Ssd {
     /// The drive's lasting state, with its profile, as bytes: four for each logical page and for
     /// each block, and a little more.
@@ -69,7 +82,7 @@ impl Ssd {
     pub fn restore(bytes: &[u8]) -> Result<Self, RestoreError> {
         let (mut input, text) = Reader::open(bytes)?;
         let Text { erased_before, profile, stats } =
-            toml::from_str(text).map_err(|error| RestoreError::Text(error.to_string()))?;
+            Text::read(text).map_err(|error| RestoreError::Text(error.to_string()))?;
         profile.check()?;
         let now = input.count()?;
         let prng = input.prng()?;

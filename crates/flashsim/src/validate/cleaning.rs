@@ -20,6 +20,8 @@ pub(super) fn plane(victim: Victim, pages: u32, logical: u32, alpha: f64) -> Pro
     let blocks = (f64::from(offered) * alpha).round() as u32 + FREE + 1;
     Profile {
         name: "one plane".into(),
+        told: false,
+        obeys: false,
         geometry: Arrangement {
             channels: 1,
             chips: 1,

@@ -15,11 +15,12 @@ use proptest::test_runner::RngSeed;
 
 use any::any_profile;
 
-/// The MSR drive with two chips of two planes.
+/// The MSR drive with two chips of two planes, and it takes orders.
 fn small() -> Profile {
     let mut profile = Profile::builtin("msr2008").unwrap().with_blocks(64);
     profile.geometry.channels = 2;
     profile.geometry.planes = 2;
+    profile.obeys = true;
     profile
 }
 

@@ -15,6 +15,7 @@ fn chips() -> Profile {
     let mut profile = Profile::builtin("msr-mcewan").unwrap().with_blocks(100);
     profile.gc.only_when_waiting = false;
     profile.ftl.spare = 0.17;
+    profile.obeys = true;
     profile
 }
 
@@ -200,6 +201,31 @@ fn the_dirtiest_block_is_told() {
     }
     drain(&mut ssd);
     assert!((ssd.dirtiest() - 21.0 / 63.0).abs() < 1e-9, "{}", ssd.dirtiest());
+}
+
+#[test]
+fn a_drive_that_does_not_obey_ignores_every_order() {
+    let profile = Profile { obeys: false, ..chips() };
+    let mut left_alone = aged(&profile);
+    let expected = exercise(&mut left_alone, 4, 400);
+    let thresholds = Thresholds { low: 0.12, medium: 0.1, high: 0.01, gce: 0.0 };
+    for order in [
+        GcOrder::Hold,
+        GcOrder::Reach(0.12),
+        GcOrder::Thresholds(thresholds),
+        GcOrder::Once { gce: 0.0 },
+    ] {
+        let mut ssd = aged(&profile);
+        ssd.order_gc(ssd.now(), order);
+        assert_eq!(exercise(&mut ssd, 4, 400), expected, "{order:?}");
+        assert_eq!((ssd.space(), ssd.stats()), (left_alone.space(), left_alone.stats()));
+        let mut obeys = aged(&Profile { obeys: true, ..profile.clone() });
+        obeys.order_gc(obeys.now(), order);
+        settle(&mut obeys);
+        exercise(&mut obeys, 4, 400);
+        let changed = (obeys.space(), obeys.stats());
+        assert_ne!(changed, (left_alone.space(), left_alone.stats()), "{order:?}");
+    }
 }
 
 #[test]

@@ -26,6 +26,11 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// How long the text in a saved drive is, which begins at byte 16.
+fn text_length(bytes: &[u8]) -> usize {
+    u32::from_le_bytes(*bytes[12..].first_chunk().unwrap()) as usize
+}
+
 /// Restores, and uses the drive if there is one.
 fn try_out(bytes: &[u8]) -> Result<(), RestoreError> {
     let mut ssd = Ssd::restore(bytes)?;
@@ -69,15 +74,32 @@ fn what_is_no_drive_is_refused() {
     assert!(Ssd::restore(&sealed(more)).is_err());
 }
 
+/// Earlier releases had no drives that kept silent, and none that did not obey.
+#[test]
+fn a_drive_of_an_earlier_release_tells_and_obeys() {
+    for (told, obeys) in [(false, false), (true, false), (false, true), (true, true)] {
+        let profile = Profile { told, obeys, ..small() };
+        let saved = Ssd::new(&profile, Precondition::Filled, 1).unwrap().save();
+        assert_eq!(Ssd::restore(&saved).unwrap().profile(), &profile);
+        let end = 16 + text_length(&saved);
+        let text = std::str::from_utf8(&saved[16..end]).unwrap();
+        let is_other = |line: &&str| !line.starts_with("told") && !line.starts_with("obeys");
+        let text: String = text.split_inclusive('\n').filter(is_other).collect();
+        let length = (text.len() as u32).to_le_bytes();
+        let before = [&saved[..12], &length, text.as_bytes(), &saved[end..]];
+        let restored = Ssd::restore(&sealed(before.concat())).unwrap();
+        assert!(restored.profile().told && restored.profile().obeys);
+    }
+}
+
 #[test]
 fn a_large_drive_is_not_made_of_a_few_bytes() {
     let huge = Profile::builtin("nvme-tlc").unwrap();
     let mut bytes = Ssd::new(&small(), Precondition::Fresh, 1).unwrap().save();
-    let text = |bytes: &[u8]| u32::from_le_bytes(*bytes[12..].first_chunk().unwrap()) as usize;
-    let old = 16 + text(&bytes);
+    let old = 16 + text_length(&bytes);
     let new = Ssd::new(&huge.with_blocks(120), Precondition::Fresh, 1).unwrap().save();
     let state = bytes.split_off(old);
-    let swapped = [&new[..16 + text(&new)], &state].concat();
+    let swapped = [&new[..16 + text_length(&new)], &state].concat();
     assert!(Ssd::restore(&sealed(swapped)).is_err());
 }
 

@@ -180,6 +180,9 @@ impl Experiment {
                 .map_err(|e| impossible("log.members", e.to_string()))?;
             let profile = ssd.profile(&self.base);
             let profile = profile.map_err(|e| impossible(&e.key(ssd), e.to_string()))?;
+            let scheme = array.as_ref().map(|a| a.scheme).or(log.as_ref().map(|l| l.scheme));
+            let kind = scheme.map_or(Ok(()), |scheme| ssd.is_said_for(scheme.0));
+            kind.map_err(|message| impossible("ssd", message))?;
             cached
                 .as_ref()
                 .map_or(Ok(()), CachedSpec::check)

@@ -124,7 +124,7 @@ impl Array {
         let assembled = Assembled::of_new(record, false);
         let engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
         let machine = Machine::Array(Box::new(engine));
-        let steering = || Steering::new(spec.scheme.0, spec.signals, spec.extra_reads);
+        let steering = || Steering::new(spec.scheme.0, spec.extra_reads);
         let members = drives.len();
         let mut array = Self {
             hosted: Hosted::new(machine, steering, drives, members, config.tags),

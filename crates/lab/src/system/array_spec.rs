@@ -5,7 +5,6 @@ use raidcore::meta::{Consistency, JOURNAL_BLOCKS};
 use raidcore::units::BLOCK_BYTES;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use steering::Source;
 use steering::hold::CACHES;
 use steering::scheme::{SCHEMES, Scheme};
 
@@ -43,9 +42,6 @@ pub struct ArraySpec {
     /// of [`steering::hold::CACHES`], like `evenkeel/log`.
     #[serde(default)]
     pub scheme: SchemeName,
-    /// How busy members are known: `told` by the drives, or `detected` by their latencies.
-    #[serde(default, with = "SourceName")]
-    pub signals: Source,
     /// The budget of reads around busy members: extra blocks for each block that is requested. The
     /// default is that of the daemon, [`Steering`](steering::Steering)'s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,13 +132,6 @@ enum LevelName {
     Raid4,
     Raid5,
     Raid6,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Source", rename_all = "lowercase")]
-pub(super) enum SourceName {
-    Told,
-    Detected,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId};
 use serde::{Deserialize, Serialize};
 use steering::Devices;
 use steering::collect::{self, Flash, Limits, Order};
+use steering::scheme::Scheme;
 
 use super::{GcChange, Met};
 
@@ -30,6 +31,12 @@ pub struct DriveSpec {
     /// With `use = "aged"`: how many times its space was overwritten.
     #[serde(default = "three")]
     pub overwrites: f64,
+    /// Whether they tell the array when they collect garbage; the profile's by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<bool>,
+    /// Whether they take the array's orders when to collect garbage; the profile's by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obeys: Option<bool>,
     /// Keys of the profile to change.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub set: toml::Table,
@@ -108,8 +115,29 @@ impl DriveSpec {
         if let Some(blocks) = self.blocks {
             profile = profile.with_blocks(blocks);
         }
+        profile.told = self.told.unwrap_or(profile.told);
+        profile.obeys = self.obeys.unwrap_or(profile.obeys);
         profile.check()?;
         Ok(profile)
+    }
+
+    /// Checks that it says what the drives do if that makes a difference to the scheme: no results depend on a
+    /// default.
+    ///
+    /// # Errors
+    /// What is missing, in words.
+    pub fn is_said_for(&self, scheme: Scheme) -> Result<(), String> {
+        let missing = [("told", self.told), ("obeys", self.obeys)];
+        let missing: Vec<_> =
+            missing.iter().filter(|(_, said)| said.is_none()).map(|(key, _)| *key).collect();
+        if scheme.is_plain() || missing.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "the scheme \"{scheme}\" depends on whether the drives tell when they collect garbage and obey \
+             orders about it: [ssd] needs {} = true or false; drives as they are sold do neither",
+            missing.join(" and ")
+        ))
     }
 
     /// Its preconditioning.
@@ -175,12 +203,18 @@ pub(super) struct Fleet<'a> {
 impl Devices for Fleet<'_> {
     fn flash(&self, DeviceId(device): DeviceId) -> Option<(Flash, Limits)> {
         let drive = &self.drives[device as usize];
-        let GcLimits { start, stop, hard, spare } = drive.ssd.profile().gc_limits();
-        Some((drive.flash(), Limits { start, stop, hard, spare }))
+        let profile = drive.ssd.profile();
+        let GcLimits { start, stop, hard, spare } = profile.gc_limits();
+        profile.told.then(|| (drive.flash(), Limits { start, stop, hard, spare }))
+    }
+
+    fn obeys(&self, DeviceId(device): DeviceId) -> bool {
+        self.drives[device as usize].ssd.profile().obeys
     }
 
     fn is_collecting(&self, DeviceId(device): DeviceId) -> bool {
-        self.drives[device as usize].collecting
+        let drive = &self.drives[device as usize];
+        drive.ssd.profile().told && drive.collecting
     }
 
     fn used_percent(&self, DeviceId(device): DeviceId) -> Option<f64> {

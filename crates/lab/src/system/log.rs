@@ -104,7 +104,7 @@ impl Log {
         })?;
         let array = LogArray::create(config, VolumeId(*b"in virtual time!"), shape, engines);
         let machine = Machine::Log(Box::new(array));
-        let steering = || Steering::new(spec.scheme.0, spec.signals, spec.extra_reads);
+        let steering = || Steering::new(spec.scheme.0, spec.extra_reads);
         let mut log = Self {
             hosted: Hosted::new(machine, steering, drives, members, depth),
             depth,

@@ -5,9 +5,8 @@ use raidcore::units::BLOCK_BYTES;
 use raidlog::{Choice, Cleaning, Config, Layout};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use steering::Source;
 
-use super::array_spec::{ConsistencyName, SchemeName, SourceName, chunk, journal, journaled};
+use super::array_spec::{ConsistencyName, SchemeName, chunk, journal, journaled};
 use super::log_error::LogError;
 use crate::units::Bytes;
 
@@ -50,9 +49,6 @@ pub struct LogSpec {
     /// [`steering::scheme::SCHEMES`] that stages no writes.
     #[serde(default)]
     pub scheme: SchemeName,
-    /// How busy SSDs are known: `told` by them, or `detected` by their latencies.
-    #[serde(default, with = "SourceName")]
-    pub signals: Source,
     /// The budget of reads around busy SSDs, as in [`ArraySpec`](super::ArraySpec).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_reads: Option<f64>,
@@ -130,7 +126,6 @@ impl LogSpec {
             cleaner: Cleaner::default(),
             buffers: buffers(),
             scheme: SchemeName::default(),
-            signals: Source::default(),
             extra_reads: None,
             checkpoint: checkpoint(),
         }

@@ -73,6 +73,24 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
+fn nobody_has_to_guess_what_the_drives_of_a_scheme_do() {
+    let with = |array: &str, ssd: &str| {
+        let (array, ssd) = (format!("{RAID5}{array}"), format!("{SSD}{ssd}"));
+        parse(&[&array, &ssd, &closed(2, 0.5), RUN]).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(with("", ""), Ok(()), "without a scheme it makes no difference");
+    for scheme in ["scheme = 'hedge'\n", "scheme = 'rotate'\n"] {
+        let error = with(scheme, "").expect_err("it does");
+        assert!(error.contains("told and obeys = true or false"), "{error}");
+        let error = with(scheme, "told = true\n").expect_err("that is half of it");
+        assert!(error.contains("needs obeys = true") && error.contains("line 9"), "{error}");
+        assert_eq!(with(scheme, "told = true\nobeys = false\n"), Ok(()));
+    }
+    let error = with("scheme = 'hedge'\nsignals = 'detected'\n", "").expect_err("it is gone");
+    assert!(error.contains("signals"), "{error}");
+}
+
+#[test]
 fn a_scheme_that_is_none_is_told_those_that_are() {
     let array = format!("{RAID5}scheme = 'magic'\n");
     let words = ["line 7", "magic", "plain", "rotate+reconstruct"];

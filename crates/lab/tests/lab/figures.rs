@@ -204,7 +204,7 @@ fn durable_writes_wait_for_a_volatile_buffer() {
 
 /// Drives that do nothing else while they collect.
 fn collecting_drives() -> String {
-    format!("{SSD}set.gc = {{ scope = \"device\" }}\n")
+    format!("{SSD}told = true\nobeys = true\nset.gc = {{ scope = \"device\" }}\n")
 }
 
 fn with_scheme(name: &str, more: &str) -> String {
@@ -222,6 +222,27 @@ fn members_that_take_turns_never_collect_together() {
     let events = |f: &Figures| f.drives.iter().map(|d| d.erases).sum::<u64>();
     // A drive that holds does not collect before it has to, as idle drives do by themselves.
     assert!(events(&turns) > 0 && events(&turns) <= events(&plain));
+}
+
+/// Telling and obeying are two things: a drive that does neither collects as if there were no scheme.
+#[test]
+fn drives_that_do_not_obey_collect_as_they_like_whatever_the_scheme() {
+    let workload = open(1500.0, 0.7);
+    let of = |scheme: &str, told: bool, obeys: bool| {
+        let drives = format!("{SSD}told = {told}\nobeys = {obeys}\nset.gc.scope = 'device'\n");
+        figures(&[&with_scheme(scheme, ""), &drives, &workload, &run(20_000, 5000)])
+    };
+    let plain = of("plain", false, false);
+    for told in [false, true] {
+        assert_eq!(of("rotate", told, false).drives, plain.drives, "told: {told}");
+    }
+    assert!(plain.gc_overlap > 0.0);
+    assert_eq!(of("rotate", true, true).gc_overlap, 0.0, "they take turns");
+    // In windows, drives collect together only when they have run out of room.
+    let windows = of("rotate", false, true);
+    assert!(windows.gc_overlap < plain.gc_overlap / 2.0, "{}", windows.gc_overlap);
+    let around = of("rotate+reconstruct", true, false);
+    assert!(around.detours > 0.0 && around.gc_overlap > 0.0, "it only goes around them");
 }
 
 #[test]
@@ -246,13 +267,14 @@ fn reads_that_go_around_keep_to_their_budget_and_gain() {
 #[test]
 fn reads_go_around_drives_that_do_not_say_that_they_collect() {
     // Stalls of 140 ms.
-    let drives = format!("{SSD}set.gc = {{ scope = 'device', unit.burst = 20 }}\n");
-    let read = |scheme: &str, signals: &str| {
-        let array = with_scheme(scheme, &format!("signals = '{signals}'\nextra_reads = 3.0"));
+    let read = |scheme: &str, told: bool| {
+        let kind = format!("told = {told}\nobeys = false\n");
+        let drives = format!("{SSD}{kind}set.gc = {{ scope = 'device', unit.burst = 20 }}\n");
+        let array = with_scheme(scheme, "extra_reads = 3.0");
         figures(&[&array, &drives, &open(800.0, 0.9), &run(20_000, 5000)])
     };
-    let (plain, unwatched) = (read("plain", "told"), read("plain", "detected"));
-    let (told, found) = (read("reconstruct", "told"), read("reconstruct", "detected"));
+    let (plain, unwatched) = (read("plain", true), read("plain", false));
+    let (told, found) = (read("reconstruct", true), read("reconstruct", false));
     assert_eq!(unwatched.detours, 0.0);
     assert_eq!(unwatched.gc_conflicts, plain.gc_conflicts, "plain does not even look");
     assert!(found.detours > 0.0 && found.gc_conflicts < 0.6 * plain.gc_conflicts);
@@ -352,8 +374,8 @@ fn collection_in_no_time_wears_the_flash_and_delays_nobody() {
 fn erases_that_requests_meet_are_told_and_are_fewer_if_drives_erase_together() {
     let by = |scheme: &str| {
         let array = "[array]\nlevel = 'raid5'\nmembers = 4\nchunk = '4K'\nconsistency = 'resync'\n";
-        let ssd =
-            "[ssd]\nprofile = 'msr-mcewan'\noverwrites = 2.0\nset.gc.only_when_waiting = false\n";
+        let ssd = "[ssd]\nprofile = 'msr-mcewan'\noverwrites = 2.0\ntold = true\nobeys = true\n\
+             set.gc.only_when_waiting = false\n";
         let array = format!("{array}scheme = '{scheme}'\n");
         figures(&[&array, ssd, &open(800.0, 0.2), &run(20_000, 2000)])
     };

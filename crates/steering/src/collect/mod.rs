@@ -38,7 +38,7 @@ pub struct Flash {
 }
 
 /// A member's thresholds of free blocks, as shares of its blocks. They are zero for one that takes no
-/// orders.
+/// orders, or doesn't report them.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
     /// Left to itself, a member begins to collect at this share …
@@ -66,6 +66,11 @@ pub struct Thresholds {
 }
 
 impl Limits {
+    /// Whether they were reported.
+    fn are_known(&self) -> bool {
+        self.spare > 0.0
+    }
+
     /// The goal of a member that collects a little: its current share of free blocks, plus what it
     /// collects by itself at a time.
     fn step(&self, member: &Flash) -> f64 {

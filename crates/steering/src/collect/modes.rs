@@ -94,7 +94,7 @@ impl Collect for Modes {
         if let Some(age) = &mut self.age {
             age.look(members);
         }
-        for member in 0..members.len() {
+        for member in (0..members.len()).filter(|&member| self.limits[member].are_known()) {
             let thresholds = self.thresholds(member);
             self.told.tell(member, Order::Thresholds(thresholds), order);
         }

@@ -98,7 +98,7 @@ impl Rotate {
 /// At this share of free blocks a member's turn may begin.
 fn start(limits: &[Limits], age: Option<&Age>, member: usize) -> f64 {
     let limits = limits[member];
-    age.filter(|_| limits.spare > 0.0).map_or(limits.start, |age| age.low(member))
+    age.filter(|_| limits.are_known()).map_or(limits.start, |age| age.low(member))
 }
 
 impl Collect for Rotate {

@@ -10,7 +10,7 @@ use super::{Collect, Flash, Limits, Order, Told};
 /// Every member has windows of time in which only it may collect: the busy windows of IODA (Li et
 /// al., "IODA: A Host/Device Co-Design for Strong Predictability Contract on Modern Flash Storage",
 /// SOSP 2021). Unlike turns, windows come round whether there is something to collect or not, so
-/// members need not report their state.
+/// members need not report their state: those that don't collect in theirs by their own thresholds.
 #[derive(Debug)]
 pub struct Window {
     limits: Vec<Limits>,
@@ -50,6 +50,8 @@ impl Collect for Window {
         for (index, member) in members.iter().enumerate() {
             if index != whose {
                 self.told.tell(index, Order::Hold, order);
+            } else if !self.limits[index].are_known() {
+                self.told.tell(index, Order::Auto, order);
             } else if opens {
                 // As much as it would have collected meanwhile, and no more than `stop`.
                 let limits = &self.limits[index];

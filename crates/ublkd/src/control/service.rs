@@ -288,7 +288,8 @@ impl Service {
     async fn follow(&self, scheme: Scheme) -> Result<Value, Refusal> {
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
         let first = &self.arrays[0];
-        Able::of(&first.record, !flash.is_empty()).check(scheme).map_err(|error| {
+        let takes_turns = flash.iter().any(|(_, report)| report.drive.obeys);
+        Able::of(&first.record, takes_turns).check(scheme).map_err(|error| {
             let refusal = Refusal::new(error.code(), error.to_string());
             refusal.hint(error.hint())
         })?;

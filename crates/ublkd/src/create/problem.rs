@@ -50,6 +50,13 @@ pub enum CreateNote {
         /// How far apart neighbours are at least, in percents of a life.
         gap: u8,
     },
+    /// A modelled SSD is so small that it is not what its profile means.
+    SmallFlash {
+        /// Its file.
+        path: PathBuf,
+        /// In what.
+        note: String,
+    },
     /// There is no `blkid`, so only the most common formats were looked for.
     NoBlkid,
     /// A member that can't zero itself, which makes a resync necessary.
@@ -87,6 +94,9 @@ impl std::fmt::Display for CreateNote {
                 "the members share parity evenly: they have used {}% of their lives, and so are {gap}% apart already",
                 list(used)
             ),
+            Self::SmallFlash { path, note } => {
+                write!(f, "{}: {note}; a larger file is modelled better", shown(path))
+            }
             Self::NoBlkid => f.write_str(
                 "blkid is not installed, so only the most common formats were looked for on the \
                  members; install util-linux to be warned of all",

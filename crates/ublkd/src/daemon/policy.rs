@@ -7,6 +7,7 @@ use steering::scheme::{SCHEMES, Scheme};
 use crate::attach::Attached;
 use crate::create::policy_name;
 use crate::host::{HostError, HostHandle};
+use crate::members::Device;
 use crate::policy::{Able, PolicyError};
 
 /// The policy with which an array is started.
@@ -28,7 +29,7 @@ impl Choice {
     pub(super) fn new(asked: Option<Scheme>, attached: &Attached) -> Result<Self, PolicyError> {
         let record: &ArrayRecord = attached.record();
         let mut devices = attached.groups.iter().flat_map(|group| group.devices.iter().flatten());
-        let able = Able::of(record, devices.any(|device| device.flash_profile().is_some()));
+        let able = Able::of(record, devices.any(Device::flash_obeys));
         let on_record = record.policy.as_ref().map(|policy| policy.name.as_str());
         if let Some(scheme) = asked {
             able.check(scheme)?;

@@ -1,9 +1,8 @@
 use super::*;
 
-fn named(typed: &str) -> Result<(String, Option<(String, Precondition)>), FlashError> {
+fn named(typed: &str) -> Result<(String, Option<NewFlash>), FlashError> {
     let named = Named::parse(Path::new(typed))?;
-    let flash = named.flash.map(|flash| (flash.profile, flash.state));
-    Ok((named.path.display().to_string(), flash))
+    Ok((named.path.display().to_string(), named.flash))
 }
 
 #[test]
@@ -14,12 +13,29 @@ fn names_are_read() {
         ("flash:mqsim+filled:/x/a", "/x/a", "mqsim", Filled),
         ("flash:./my.toml+aged:a:b", "a:b", "./my.toml", Aged(2.0)),
         ("flash:/x+y/my.toml+fresh:a", "a", "/x+y/my.toml", Fresh),
+        ("flash:/x+y/my.toml:a", "a", "/x+y/my.toml", Fresh),
     ] {
-        let expected = (path.to_owned(), Some((profile.to_owned(), state)));
-        assert_eq!(named(typed).unwrap(), expected, "{typed}");
+        let flash = NewFlash { profile: profile.to_owned(), state, told: false, obeys: false };
+        assert_eq!(named(typed).unwrap(), (path.to_owned(), Some(flash)), "{typed}");
+    }
+    for (typed, state, told, obeys) in [
+        ("flash:mqsim+told:a", Fresh, true, false),
+        ("flash:mqsim+aged+obeys:a", Aged(2.0), false, true),
+        ("flash:mqsim+obeys+told+filled:a", Filled, true, true),
+    ] {
+        let flash = NewFlash { profile: "mqsim".into(), state, told, obeys };
+        assert_eq!(named(typed).unwrap().1, Some(flash), "{typed}");
     }
     assert_eq!(named("./flash:a:b").unwrap(), ("./flash:a:b".to_owned(), None));
-    for typed in ["flash:", "flash:mqsim", "flash:mqsim:", "flash::a", "flash:mqsim+new:a"] {
+    for typed in [
+        "flash:",
+        "flash:mqsim",
+        "flash:mqsim:",
+        "flash::a",
+        "flash:mqsim+new:a",
+        "flash:mqsim+told+told:a",
+        "flash:mqsim+aged+fresh:a",
+    ] {
         let error = named(typed).unwrap_err().to_string();
         assert!(error.contains("+aged") && error.contains("sata-mlc"), "{error}");
     }
@@ -32,6 +48,7 @@ fn names_are_made_absolute() {
         ("a", format!("{here}/a")),
         ("flash:mqsim:a", format!("flash:mqsim+fresh:{here}/a")),
         ("flash:p.toml+aged:/a", format!("flash:{here}/p.toml+aged:/a")),
+        ("flash:mqsim+obeys+told:/a", "flash:mqsim+fresh+told+obeys:/a".to_owned()),
         ("flash:oops", "flash:oops".to_owned()),
     ] {
         assert_eq!(Named::absolute(Path::new(typed)).unwrap(), Path::new(&absolute), "{typed}");
@@ -44,15 +61,22 @@ fn a_state_comes_back_and_what_is_none_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     assert!(load(&path, BYTES).unwrap().is_none());
-    let flash = NewFlash { profile: "mqsim".into(), state: Precondition::Filled };
+    let (told, obeys) = (false, true);
+    let flash = NewFlash { profile: "mqsim".into(), state: Precondition::Filled, told, obeys };
     let drive = flash.drive(&path, BYTES).unwrap();
     store(&path, &drive.save()).unwrap();
     let loaded = load(&path, BYTES).unwrap().unwrap();
     assert_eq!(loaded.save(), drive.save());
     flash.check(&path, &loaded).unwrap();
-    let other = NewFlash { profile: "msr2008".into(), ..flash };
-    let error = other.check(&path, &loaded).unwrap_err().to_string();
-    assert!(error.contains("a.flash") && error.contains("\"mqsim\""), "{error}");
+    assert!(loaded.profile().obeys && !loaded.profile().told);
+    for other in [
+        NewFlash { profile: "msr2008".into(), ..flash.clone() },
+        NewFlash { told: true, ..flash.clone() },
+        NewFlash { obeys: false, ..flash },
+    ] {
+        let error = other.check(&path, &loaded).unwrap_err().to_string();
+        assert!(error.contains("a.flash") && error.contains("\"mqsim+obeys\""), "{error}");
+    }
 
     let names: Vec<_> =
         dir.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -202,7 +202,7 @@ impl Data {
         for (id, device) in devices.into_iter().flatten() {
             ring.open(now, id, device)?;
         }
-        let steering = |_| Steering::new(config.scheme, config.signals, None);
+        let steering = |_| Steering::new(config.scheme, None);
         let steering = machine.groups().map(steering).collect();
         Ok(Self {
             machine,

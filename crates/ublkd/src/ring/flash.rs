@@ -119,11 +119,15 @@ impl Ring {
     }
 }
 
-/// Only modelled SSDs report when they collect garbage, and take orders when to. Real drives may tell how worn they
-/// are.
+/// Only modelled SSDs report when they collect garbage, and take orders when to, if they were made so. Real drives
+/// may tell how worn they are.
 impl Devices for Ring {
     fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)> {
         self.drives.steering(self.find(device)?)
+    }
+
+    fn obeys(&self, device: DeviceId) -> bool {
+        self.find(device).is_some_and(|index| self.drives.obeys(index))
     }
 
     fn is_collecting(&self, device: DeviceId) -> bool {
@@ -232,26 +236,32 @@ impl Drives {
         }
     }
 
-    /// Whether a member collects garbage.
+    /// Whether a member collects garbage, if it tells.
     pub(super) fn is_collecting(&self, member: MemberIndex) -> bool {
         let drive = self.drives.iter().find(|drive| drive.member == member);
-        drive.is_some_and(|drive| drive.model.is_collecting())
+        drive.is_some_and(|drive| drive.tells() && drive.model.is_collecting())
     }
 
-    /// Whether a member collects garbage, and for how long it has since it was opened.
+    /// Whether a member takes orders when to collect.
+    pub(super) fn obeys(&self, member: MemberIndex) -> bool {
+        let drive = self.drives.iter().find(|drive| drive.member == member);
+        drive.is_some_and(|drive| drive.model.ssd().profile().obeys)
+    }
+
+    /// Whether a member collects garbage, and for how long it has since it was opened, if it tells.
     pub(super) fn collecting(
         &mut self,
         now: Instant,
         member: MemberIndex,
     ) -> Option<(bool, Duration)> {
-        let drive = self.drive(member)?;
+        let drive = self.drive(member).filter(|drive| drive.tells())?;
         let time = Duration::from_nanos(drive.model.report(now).gc_ns);
         Some((drive.model.is_collecting(), time))
     }
 
-    /// A member's state, for deciding which one collects next.
+    /// A member's state, for deciding which one collects next, if it tells.
     pub(super) fn steering(&self, member: MemberIndex) -> Option<(Flash, Limits)> {
-        let drive = self.drives.iter().find(|drive| drive.member == member)?;
+        let drive = self.drives.iter().find(|drive| drive.member == member && drive.tells())?;
         let (ssd, collecting) = (drive.model.ssd(), drive.model.is_collecting());
         let space = ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
@@ -338,6 +348,11 @@ impl Drop for Drives {
 }
 
 impl Drive {
+    /// Whether it tells the host when it collects.
+    fn tells(&self) -> bool {
+        self.model.ssd().profile().told
+    }
+
     /// Stores the state: only copying it takes time of the data thread.
     fn store(&mut self, now: Instant) {
         self.store_at = now + STORE_PAUSE;

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
-use steering::Source;
 use steering::detect::Mood;
 use steering::scheme::Scheme;
 use ublkd::flash::Named;
@@ -58,8 +57,8 @@ fn used() -> Files {
     files
 }
 
-fn with(scheme: &str, signals: Source) -> HostConfig {
-    HostConfig { scheme: Scheme::named(scheme).unwrap(), signals, ..config() }
+fn with(scheme: &str) -> HostConfig {
+    HostConfig { scheme: Scheme::named(scheme).unwrap(), ..config() }
 }
 
 fn detours(handle: &HostHandle) -> u64 {
@@ -69,7 +68,7 @@ fn detours(handle: &HostHandle) -> u64 {
 #[test]
 fn reads_go_around_members_that_are_slow_though_they_say_nothing() {
     let files = used();
-    let (volume, handle) = files.start(with("reconstruct", Source::Detected), false);
+    let (volume, handle) = files.start(with("reconstruct"), false);
     let mut client = Client::new(volume, 8);
     let begin = Instant::now();
     while detours(&handle) == 0 {

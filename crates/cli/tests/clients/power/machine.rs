@@ -64,7 +64,8 @@ impl Machine {
 
     /// The name of a disk in commands.
     pub(super) fn name(&self, disk: usize) -> String {
-        let model = if self.devices == Devices::Flash { "flash:mqsim+aged:" } else { "" };
+        let model =
+            if self.devices == Devices::Flash { "flash:mqsim+aged+told+obeys:" } else { "" };
         format!("{model}disks/d{disk}")
     }
 
