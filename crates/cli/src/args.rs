@@ -3,6 +3,7 @@
 mod create;
 #[cfg(test)]
 mod documented;
+mod history;
 mod lab;
 mod manage;
 mod plan;
@@ -11,7 +12,7 @@ mod simulate;
 mod staging;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -23,6 +24,7 @@ use ublkd::front::LogicalBlock;
 
 use crate::size::Size;
 pub(crate) use create::{CreateArgs, ParityShares};
+pub(crate) use history::{EventsArgs, HistoryArgs};
 pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
@@ -33,6 +35,9 @@ pub(crate) use reshape::ReshapeArgs;
 use reshape::target;
 pub(crate) use simulate::{SimulateArgs, SimulatedWorld};
 pub(crate) use staging::{StagingArg, places as staging_places};
+
+/// Where histories are, if the run directory is the usual one.
+const STATE_DIR: &str = "/var/lib/evenkeel";
 
 const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -58,8 +63,21 @@ pub(crate) struct Cli {
     /// Where running arrays have their sockets
     #[arg(long, global = true, value_name = "DIR", env = "EVENKEEL_RUN_DIR", default_value = RUN_DIR)]
     pub(crate) run_dir: PathBuf,
+    /// Where the histories of arrays are; /var/lib/evenkeel, or the run directory if another one is given
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Where the histories of arrays are.
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        let usual = || {
+            if self.run_dir == Path::new(RUN_DIR) { STATE_DIR.into() } else { self.run_dir.clone() }
+        };
+        self.state_dir.clone().unwrap_or_else(usual)
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -95,6 +113,10 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Tell what arrays and their members are asked for, and how long it takes
     Iostat(IostatArgs),
+    /// Tell what happened to arrays: failures, rebuilds, starts and stops
+    Events(EventsArgs),
+    /// Tell who changed arrays when, by which command, and what happened to them
+    History(HistoryArgs),
     /// Tell how arrays are: what is wrong, since when, what to do
     #[command(after_help = "Exit status, of several arrays the greatest:
   0  all is well

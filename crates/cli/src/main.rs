@@ -24,14 +24,16 @@ fn main() -> ExitCode {
         Err(error) => return not_understood(&error),
     };
     let output = Output::new(cli.json, typed::command());
-    let run_dir = &cli.run_dir;
+    let (run_dir, state_dir) = (&cli.run_dir, &cli.state_dir());
     let done = match cli.command {
-        Command::Create(args) => commands::create(&args, output),
-        Command::Start(args) => commands::start(args, run_dir, output),
+        Command::Create(args) => commands::create(&args, state_dir, output),
+        Command::Start(args) => commands::start(args, (run_dir, state_dir), output),
         Command::Stop { name, force } => commands::stop(&name, force, run_dir, output),
         Command::Restart { name, force } => commands::restart(&name, force, run_dir, output),
         Command::Reshape(args) => commands::reshape(&args, run_dir, output),
         Command::Iostat(args) => commands::iostat(&args, run_dir, output),
+        Command::Events(args) => commands::events(&args, state_dir, output),
+        Command::History(args) => commands::history(&args, state_dir, output),
         Command::List(args) => commands::list(&args, run_dir, output),
         Command::Status { name: Some(name), why: true } => commands::why(&name, run_dir, output),
         Command::Status { name, .. } => commands::status(name.as_deref(), run_dir, output),

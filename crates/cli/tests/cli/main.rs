@@ -3,6 +3,7 @@
 mod advice;
 mod boot;
 mod generated;
+mod history;
 mod lab;
 mod life;
 mod limits;

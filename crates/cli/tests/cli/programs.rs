@@ -46,6 +46,8 @@ const LINES: &[(&str, &str, bool)] = &[
     ("restart", "tank", true),
     ("list", "", true),
     ("iostat", "", true),
+    ("events", "tank", true),
+    ("history", "", true),
     ("status", "tank", true),
     ("status", "", true),
     ("status", "tank --why", true),

@@ -13,6 +13,7 @@
 
 mod away;
 mod client;
+mod commands;
 mod disks;
 mod drives;
 mod io;

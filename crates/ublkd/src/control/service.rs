@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use det::Instant;
@@ -15,11 +15,13 @@ use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::away::Away;
-use super::messages::{Weight, describe, describe_volume, is_news, weight};
+use super::commands::in_words;
+use super::messages::{Weight, describe, describe_volume, is_news, kind, member_of, weight};
 use super::report::{ArrayReport, EventReport, Facts, Front};
 use super::stopper::{Manner, StopError, Stopper};
 use super::{IoReport, Launch, Refusal, Request, StagingReport, TransfersReport};
 use crate::create::policy_name;
+use crate::history::{By, Keeper, What};
 use crate::host::{Happened, HostError, HostHandle};
 use crate::memory::Memory;
 use crate::policy::Able;
@@ -38,6 +40,9 @@ pub struct Service {
     stopper: Stopper,
     launch: Option<Launch>,
     run_dir: Option<PathBuf>,
+    history: Option<Arc<Keeper>>,
+    /// The command that stops the array, once one has.
+    stop: Mutex<Option<What>>,
     /// Members that are away.
     pub(super) away: Mutex<Away>,
     /// Adding and replacing look at the state before they change it, so only one runs at a time. It
@@ -80,6 +85,8 @@ impl Service {
             stopper,
             launch: None,
             run_dir: None,
+            history: None,
+            stop: Mutex::new(None),
             away: Mutex::default(),
             membership: tokio::sync::Mutex::new(()),
         }
@@ -95,6 +102,12 @@ impl Service {
     #[must_use]
     pub fn remembered_in(self, run_dir: PathBuf) -> Self {
         Self { run_dir: Some(run_dir), ..self }
+    }
+
+    /// Sets where its history is kept.
+    #[must_use]
+    pub fn with_history(self, history: Option<Arc<Keeper>>) -> Self {
+        Self { history, ..self }
     }
 
     /// Stores where the array's devices are.
@@ -131,12 +144,46 @@ impl Service {
                     continue;
                 }
             }
+            let kind = kind(&event.what).to_owned();
+            let disk = self.disk_of(&event.what);
+            if let Some(history) = &self.history {
+                let (kind, text, disk) = (kind.clone(), text.clone(), disk.clone());
+                history.add(What { kind, text, disk, by: None });
+            }
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
             if events.len() == EVENTS_TOLD {
                 events.pop_front();
             }
-            events.push_back(EventReport { at: event.at, text });
+            events.push_back(EventReport { at: event.at, kind, disk, text });
         }
+    }
+
+    /// The member that an event is about, as commands name it.
+    fn disk_of(&self, what: &Happened) -> Option<String> {
+        let Happened::Array { group, .. } = what else { return None };
+        member_of(what).map(|member| self.arrays[group.index()].facts.disk(member.0))
+    }
+
+    /// Carries out a request of `by`, and puts it into the history if it has changed the array.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub async fn answer_to(&self, request: Request, by: Option<By>) -> Result<Value, Refusal> {
+        let command = in_words(&request, &self.facts.name).map(|words| What::command(words, by));
+        if matches!(request, Request::Stop { .. } | Request::Leave { .. }) {
+            *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = command;
+            return self.answer(request).await;
+        }
+        let done = self.answer(request).await;
+        if let (Some(history), Some(command), Ok(_)) = (&self.history, command, &done) {
+            history.add(command);
+        }
+        done
+    }
+
+    /// The command that the array stops by, if it is one.
+    pub(crate) fn stop_command(&self) -> Option<What> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Carries out a request.
