@@ -6,6 +6,7 @@ mod documented;
 mod history;
 mod lab;
 mod manage;
+mod monitor;
 mod plan;
 mod reshape;
 mod simulate;
@@ -30,6 +31,7 @@ pub(crate) use lab::{
     TraceArgs, ValidateArgs,
 };
 pub(crate) use manage::{CacheAction, DiskAction, PolicyAction, RebuildAction, ScrubAction};
+pub(crate) use monitor::MonitorArgs;
 pub(crate) use plan::{LifeArgs, PlanAction, SwanArgs};
 pub(crate) use reshape::ReshapeArgs;
 use reshape::target;
@@ -113,6 +115,9 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Tell what arrays and their members are asked for, and how long it takes
     Iostat(IostatArgs),
+    /// Watch all arrays of this machine, and tell people what is wrong and what has happened: by hooks,
+    /// mail and webhooks
+    Monitor(MonitorArgs),
     /// Tell what happened to arrays: failures, rebuilds, starts and stops
     Events(EventsArgs),
     /// Tell who changed arrays when, by which command, and what happened to them

@@ -1,6 +1,6 @@
 //! The commands, apart from the demonstration.
 
-mod ask;
+pub(crate) mod ask;
 mod cache;
 mod create;
 mod diagnosis;

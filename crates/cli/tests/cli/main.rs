@@ -7,6 +7,7 @@ mod history;
 mod lab;
 mod life;
 mod limits;
+mod monitor;
 mod programs;
 mod refusals;
 mod returns;

@@ -46,6 +46,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("restart", "tank", true),
     ("list", "", true),
     ("iostat", "", true),
+    ("monitor", "--once", true),
     ("events", "tank", true),
     ("history", "", true),
     ("status", "tank", true),

@@ -7,8 +7,9 @@ use std::path::Path;
 use crate::tools::attempt;
 
 /// The units, and the names under which they are checked.
-const UNITS: [(&str, &str); 3] = [
+const UNITS: [(&str, &str); 4] = [
     ("evenkeel@.service", "evenkeel@tank.service"),
+    ("evenkeel-monitor.service", "evenkeel-monitor.service"),
     ("evenkeel-scrub.service", "evenkeel-scrub.service"),
     ("evenkeel-scrub.timer", "evenkeel-scrub.timer"),
 ];
