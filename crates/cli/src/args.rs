@@ -118,6 +118,8 @@ pub(crate) enum Command {
     /// Watch all arrays of this machine, and tell people what is wrong and what has happened: by hooks,
     /// mail and webhooks
     Monitor(MonitorArgs),
+    /// Serve metrics of all arrays of this machine for Prometheus, on one port
+    Exporter(ExporterArgs),
     /// Tell what happened to arrays: failures, rebuilds, starts and stops
     Events(EventsArgs),
     /// Tell who changed arrays when, by which command, and what happened to them
@@ -358,6 +360,17 @@ fn policy(name: &str) -> Result<Scheme, String> {
 fn cache(name: &str) -> Result<Cache, String> {
     let names = || CACHES.iter().map(|cache| cache.name).collect::<Vec<_>>().join(", ");
     Cache::named(name).ok_or_else(|| format!("there is no such cache; there are {}", names()))
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "It ends when it is told to: SIGTERM, SIGINT. Arrays need no `start --metrics` for it, and may come and go.
+`evenkeel_up` is 0 for an array whose process hangs or has died."
+)]
+pub(crate) struct ExporterArgs {
+    /// Where metrics are served. Whoever reaches the address can read them
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9712")]
+    pub(crate) listen: SocketAddr,
 }
 
 #[derive(Args, Debug)]

@@ -34,7 +34,7 @@ pub use missing::Missing;
 use crate::attach::{AttachError, Attached, identity};
 use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
 use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
-use crate::metrics::MetricsServer;
+use crate::metrics::{MetricsServer, Pages};
 use crate::policy::PolicyError;
 use crate::volume::Volume;
 use fronts::{Fronts, Owner};
@@ -284,13 +284,14 @@ impl Running {
     ) -> Result<(), DaemonError> {
         let stopper = Stopper::default();
         let (host, mut fronts) = (self.host.clone(), self.fronts.list());
+        let pages = Arc::new(Pages::new(&self.records, host.clone()));
         if let Some(metrics) = &mut self.metrics {
-            metrics.serve(&self.records, host.clone());
+            metrics.serve(pages.clone());
             fronts.push(Front { kind: "metrics".to_owned(), address: metrics.uri() });
         }
         let service = Service::new(host, &self.records, fronts.clone(), stopper.clone());
         let service = service.launched_by(self.launch.take()).remembered_in(self.run_dir.clone());
-        let service = Arc::new(service.with_history(self.story.keeper()));
+        let service = Arc::new(service.with_history(self.story.keeper()).with_metrics(pages));
         service.remember().await;
         let events = Arc::clone(&service);
         let events = tokio::spawn(async move { events.follow_events().await });

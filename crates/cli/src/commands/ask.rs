@@ -30,7 +30,8 @@ pub(crate) fn all<T: Send + 'static>(
         let (name, run_dir) = (name.clone(), run_dir.to_path_buf());
         // A thread whose array hangs ends with the process.
         thread::spawn(move || {
-            let told = Client::connect(&run_dir, &name).and_then(|mut client| ask(&mut client));
+            let told = Client::connect_for(&run_dir, &name, patience)
+                .and_then(|mut client| ask(&mut client));
             // It may come too late to be heard.
             let _ = tell.send(told);
         });

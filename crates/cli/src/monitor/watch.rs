@@ -22,9 +22,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How soon one that gives no answer is asked again, where an answer is waited for.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often an array is asked that does not answer, in seconds: each time a thread waits for it.
-const ASK_AGAIN: u64 = 60;
-
 /// What one that runs tells.
 type Told = (ArrayReport, Option<WhyReport>);
 
@@ -97,16 +94,9 @@ impl Watch {
     /// If the run directory can't be read.
     pub(super) fn news(&self, state: &mut State) -> Result<Vec<New>> {
         let now = wall_clock();
-        let mut names = running(&self.run_dir).with_context(|| shown(&self.run_dir).to_string())?;
+        let names = running(&self.run_dir).with_context(|| shown(&self.run_dir).to_string())?;
         let known = state.arrays.keys().filter(|&name| !names.contains(name)).cloned();
         let gone: Vec<String> = known.collect();
-        names.retain(|name| {
-            let silent = state.arrays.get(name).and_then(|known| known.silent_since);
-            silent.is_none_or(|since| {
-                let silent = now.saturating_sub(since);
-                silent <= self.patience.max(ASK_AGAIN) || silent % ASK_AGAIN < ANSWER.as_secs()
-            })
-        });
         // Events first: the reports are of later.
         let events: Vec<Vec<Entry>> = names.iter().map(|name| self.events(name, state)).collect();
         let mut messages = Vec::new();

@@ -2,6 +2,7 @@
 
 mod advice;
 mod boot;
+mod exporter;
 mod generated;
 mod history;
 mod lab;

@@ -10,7 +10,11 @@ use crate::paths::shown;
 pub(super) fn in_words(request: &Request, name: &str) -> Option<String> {
     let forced = |force: bool| if force { " --force" } else { "" };
     Some(match request {
-        Request::Status | Request::Why | Request::FlashLog { .. } | Request::Launch => return None,
+        Request::Status
+        | Request::Why
+        | Request::Metrics
+        | Request::FlashLog { .. }
+        | Request::Launch => return None,
         Request::DiskAdd { path, group, force } => format!(
             "disk add {name} {}{}{}",
             shown(path),
