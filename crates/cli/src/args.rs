@@ -115,6 +115,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Tell what arrays and their members are asked for, and how long it takes
     Iostat(IostatArgs),
+    /// Show arrays, members and what waits for garbage collection, live
+    Top(TopArgs),
     /// Watch all arrays of this machine, and tell people what is wrong and what has happened: by hooks,
     /// mail and webhooks
     Monitor(MonitorArgs),
@@ -360,6 +362,28 @@ fn policy(name: &str) -> Result<Scheme, String> {
 fn cache(name: &str) -> Result<Cache, String> {
     let names = || CACHES.iter().map(|cache| cache.name).collect::<Vec<_>>().join(", ");
     Cache::named(name).ok_or_else(|| format!("there is no such cache; there are {}", names()))
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Keys:
+  q, Esc          quit
+  up/down, k/j    the array whose members are shown
+  space           hold the screen, and let it go on
+  +, -            a longer or shorter interval
+
+Of each member it tells in steps (. few, @ most) how large a share of its I/Os took how long, from 10 us on
+the left to more than 10 s on the right; whether it collects garbage, or was found busy; and how many
+requests a second went around it or waited for that. The first screen tells it of the time since the start.
+
+It needs 80 columns and 24 lines for an array of ten members. With NO_COLOR in the environment it has no
+colours, which only repeat what words and signs tell.")]
+pub(crate) struct TopArgs {
+    /// How often it is read: a time, such as 500ms, or seconds
+    #[arg(value_name = "INTERVAL", value_parser = interval, default_value = "2s")]
+    pub(crate) interval: Duration,
+    /// Only this array; it can be given several times
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) array: Vec<String>,
 }
 
 #[derive(Args, Debug)]

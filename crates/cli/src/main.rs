@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod size;
 mod table;
+mod top;
 mod typed;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::History(args) => commands::history(&args, state_dir, output),
         Command::Monitor(args) => monitor::monitor(&args, (run_dir, state_dir), output),
         Command::Exporter(args) => commands::exporter(&args, run_dir, output),
+        Command::Top(args) => top::top(&args, run_dir, output),
         Command::List(args) => commands::list(&args, run_dir, output),
         Command::Status { name: Some(name), why: true } => commands::why(&name, run_dir, output),
         Command::Status { name, .. } => commands::status(name.as_deref(), run_dir, output),

@@ -8,7 +8,7 @@ mod examine;
 mod exporter;
 mod generate;
 mod history;
-mod iostat;
+pub(crate) mod iostat;
 mod list;
 mod manage;
 mod reshape;

@@ -47,6 +47,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("list", "", true),
     ("iostat", "", true),
     ("monitor", "--once", true),
+    ("top", "", false),
     ("exporter", "--listen 192.0.2.1:1", false),
     ("events", "tank", true),
     ("history", "", true),
