@@ -220,3 +220,85 @@ pub(super) fn silent(name: &str, is_there: bool, error: &str, since: u64) -> Fin
         at: Some(since),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000;
+
+    /// An array of three members, the first of which has a drive.
+    fn report(drive: &Value, problems: &Value) -> ArrayReport {
+        let member = |number: u8| {
+            let drive = if number == 0 { drive.clone() } else { Value::Null };
+            json!({
+                "member": number, "path": "/dev/sdb", "serial": "S5", "uuid": "u", "state": "up", "since": 0,
+                "read_errors": 0, "write_errors": 0, "drive": drive,
+            })
+        };
+        let members: Vec<Value> = (0..3).map(member).collect();
+        serde_json::from_value(json!({
+            "name": "tank", "uuid": "u", "level": "raid5", "chunk_bytes": 65536, "member_count": 3,
+            "capacity_bytes": 0, "member_bytes": 0, "data_offset_bytes": 0, "redundancy": 1,
+            "consistency": "journal", "created": 0, "health": "online", "problems": problems,
+            "members": members, "spares": [], "pass": null, "last_scrub": null,
+            "dirty_regions": { "marked": 0, "total": 1 }, "zero_stripes": { "marked": 0, "total": 1 },
+            "pace": { "min_bytes_per_second": 1, "max_bytes_per_second": null },
+            "requests": { "completed": 0, "failed": 0 }, "policy": "plain",
+            "detours": { "reads": 0, "extra_blocks": 0 }, "fronts": [], "events": [], "pid": 1,
+        }))
+        .expect("a report")
+    }
+
+    fn events(drive: &Value, problems: &Value) -> Vec<String> {
+        let found = of_report(&report(drive, problems), None, NOW);
+        found.into_iter().map(|found| found.event).collect()
+    }
+
+    #[test]
+    fn a_worn_drive_is_told() {
+        let drive = |used: u8, replace_at: u64| json!({ "source": "nvme-log", "read_at": NOW, "used_percent": used, "replace_at": replace_at });
+        assert_eq!(events(&drive(89, NOW + 1), &json!([])), [""; 0]);
+        assert_eq!(events(&drive(90, NOW + 1), &json!([])), ["wear"]);
+        assert_eq!(events(&drive(89, NOW), &json!([])), ["wear"]);
+        let found = of_report(&report(&drive(93, NOW), &json!([])), None, NOW);
+        assert_eq!(found[0].key, "wear/0/S5");
+        assert!(found[0].message.contains("member 0 (/dev/sdb): 93% of its drive's endurance"));
+    }
+
+    #[test]
+    fn problems_are_told_but_those_that_end_by_themselves() {
+        let problem = |kind: &str| json!({ "kind": kind, "what": "w", "since": 5, "action": "a" });
+        let kinds = ["failed", "degraded", "rebuilding", "resync", "paused", "spare-missing"];
+        let problems = Value::Array(kinds.map(problem).to_vec());
+        assert_eq!(events(&Value::Null, &problems), ["failed", "degraded", "spare-missing"]);
+        // An older release tells no kinds.
+        let old = json!([{ "what": "w", "since": null, "action": "a" }]);
+        assert_eq!(events(&Value::Null, &old), [""; 0]);
+    }
+
+    #[test]
+    fn what_the_policy_finds_is_told() {
+        let why = json!({
+            "policy": "evenkeel", "detours": { "reads": 0, "extra_blocks": 0 },
+            "staged": { "writes": 0, "blocks": 0 }, "members": [], "verdicts": [],
+            "advice": [{ "member": 2, "kind": "read", "median_percent": 180, "p99_percent": 300 }],
+            "parts": [
+                { "name": "detours", "around": "", "home": "", "on": false, "since": 7 },
+                { "name": "turns", "around": "", "home": "", "on": true },
+            ],
+        });
+        let why: WhyReport = serde_json::from_value(why).expect("what it says");
+        let found = of_report(&report(&Value::Null, &json!([])), Some(&why), NOW);
+        let told: Vec<(&str, Option<&str>)> =
+            found.iter().map(|found| (&*found.event, found.disk.as_deref())).collect();
+        assert_eq!(told, [("slow-member", Some("2")), ("policy-resting", None)]);
+        assert!(
+            found[0].message.contains("its reads take 180 % of theirs"),
+            "{}",
+            found[0].message
+        );
+    }
+}
