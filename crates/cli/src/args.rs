@@ -3,15 +3,17 @@
 mod create;
 #[cfg(test)]
 mod documented;
+mod history;
 mod lab;
 mod manage;
+mod monitor;
 mod plan;
 mod reshape;
 mod simulate;
 mod staging;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -23,16 +25,21 @@ use ublkd::front::LogicalBlock;
 
 use crate::size::Size;
 pub(crate) use create::{CreateArgs, ParityShares};
+pub(crate) use history::{EventsArgs, HistoryArgs};
 pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
 };
 pub(crate) use manage::{CacheAction, DiskAction, PolicyAction, RebuildAction, ScrubAction};
+pub(crate) use monitor::MonitorArgs;
 pub(crate) use plan::{LifeArgs, PlanAction, SwanArgs};
 pub(crate) use reshape::ReshapeArgs;
 use reshape::becomes;
 pub(crate) use simulate::{SimulateArgs, SimulatedWorld};
 pub(crate) use staging::{StagingArg, places as staging_places};
+
+/// Where histories are, if the run directory is the usual one.
+const STATE_DIR: &str = "/var/lib/evenkeel";
 
 const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -58,8 +65,21 @@ pub(crate) struct Cli {
     /// Where running arrays have their sockets
     #[arg(long, global = true, value_name = "DIR", env = "EVENKEEL_RUN_DIR", default_value = RUN_DIR)]
     pub(crate) run_dir: PathBuf,
+    /// Where the histories of arrays are; /var/lib/evenkeel, or the run directory if another one is given
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Where the histories of arrays are.
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        let usual = || {
+            if self.run_dir == Path::new(RUN_DIR) { STATE_DIR.into() } else { self.run_dir.clone() }
+        };
+        self.state_dir.clone().unwrap_or_else(usual)
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -96,6 +116,17 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Tell what arrays and their members are asked for, and how long it takes
     Iostat(IostatArgs),
+    /// Show arrays, members and what waits for garbage collection, live
+    Top(TopArgs),
+    /// Watch all arrays of this machine, and tell people what is wrong and what has happened: by hooks,
+    /// mail and webhooks
+    Monitor(MonitorArgs),
+    /// Serve metrics of all arrays of this machine for Prometheus, on one port
+    Exporter(ExporterArgs),
+    /// Tell what happened to arrays: failures, rebuilds, starts and stops
+    Events(EventsArgs),
+    /// Tell who changed arrays when, by which command, and what happened to them
+    History(HistoryArgs),
     /// Tell how arrays are: what is wrong, since when, what to do
     #[command(after_help = "Exit status, of several arrays the greatest:
   0  all is well
@@ -336,6 +367,39 @@ fn policy(name: &str) -> Result<Scheme, String> {
 fn cache(name: &str) -> Result<Cache, String> {
     let names = || CACHES.iter().map(|cache| cache.name).collect::<Vec<_>>().join(", ");
     Cache::named(name).ok_or_else(|| format!("there is no such cache; there are {}", names()))
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Keys:
+  q, Esc          quit
+  up/down, k/j    the array whose members are shown
+  space           hold the screen, and let it go on
+  +, -            a longer or shorter interval
+
+Of each member it tells in steps (. few, @ most) how large a share of its I/Os took how long, from 10 us on
+the left to more than 10 s on the right; whether it collects garbage, or was found busy; and how many
+requests a second went around it or waited for that. The first screen tells it of the time since the start.
+
+It needs 80 columns and 24 lines for an array of ten members. With NO_COLOR in the environment it has no
+colours, which only repeat what words and signs tell.")]
+pub(crate) struct TopArgs {
+    /// How often it is read: a time, such as 500ms, or seconds
+    #[arg(value_name = "INTERVAL", value_parser = interval, default_value = "2s")]
+    pub(crate) interval: Duration,
+    /// Only this array; it can be given several times
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) array: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "It ends when it is told to: SIGTERM, SIGINT. Arrays need no `start --metrics` for it, and may come and go.
+`evenkeel_up` is 0 for an array whose process hangs or has died."
+)]
+pub(crate) struct ExporterArgs {
+    /// Where metrics are served. Whoever reaches the address can read them
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9712")]
+    pub(crate) listen: SocketAddr,
 }
 
 #[derive(Args, Debug)]

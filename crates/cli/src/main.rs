@@ -4,10 +4,12 @@ mod args;
 mod commands;
 mod demo;
 mod lab;
+mod monitor;
 mod output;
 mod progress;
 mod size;
 mod table;
+mod top;
 mod typed;
 
 use std::process::ExitCode;
@@ -24,14 +26,19 @@ fn main() -> ExitCode {
         Err(error) => return not_understood(&error),
     };
     let output = Output::new(cli.json, typed::command());
-    let run_dir = &cli.run_dir;
+    let (run_dir, state_dir) = (&cli.run_dir, &cli.state_dir());
     let done = match cli.command {
-        Command::Create(args) => commands::create(&args, output),
-        Command::Start(args) => commands::start(args, run_dir, output),
+        Command::Create(args) => commands::create(&args, state_dir, output),
+        Command::Start(args) => commands::start(args, (run_dir, state_dir), output),
         Command::Stop { name, force } => commands::stop(&name, force, run_dir, output),
         Command::Restart { name, force } => commands::restart(&name, force, run_dir, output),
         Command::Reshape(args) => commands::reshape(&args, run_dir, output),
         Command::Iostat(args) => commands::iostat(&args, run_dir, output),
+        Command::Events(args) => commands::events(&args, state_dir, output),
+        Command::History(args) => commands::history(&args, state_dir, output),
+        Command::Monitor(args) => monitor::monitor(&args, (run_dir, state_dir), output),
+        Command::Exporter(args) => commands::exporter(&args, run_dir, output),
+        Command::Top(args) => top::top(&args, run_dir, output),
         Command::List(args) => commands::list(&args, run_dir, output),
         Command::Status { name: Some(name), why: true } => commands::why(&name, run_dir, output),
         Command::Status { name, .. } => commands::status(name.as_deref(), run_dir, output),

@@ -50,6 +50,11 @@ impl Output {
         }
     }
 
+    /// What did not go well beside the result, on standard error.
+    pub(crate) fn warn(self, text: &str) {
+        eprintln!("warning: {text}");
+    }
+
     /// All JSON output is printed here: one line.
     fn envelope(self, kind: &str, value: &Value) {
         print(&json!({ "schema": SCHEMA, "command": self.command, kind: value }).to_string());

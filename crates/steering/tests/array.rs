@@ -280,7 +280,7 @@ fn it_tells_from_which_share_of_free_blocks_on_devices_collect() {
     let limits = Limits { start: 0.05, stop: 0.06, hard: 0.01, spare: 0.1 };
     let host = Host { telling: vec![0, 1, 2, 3], limits, ..Host::default() };
     for (name, threshold) in [("preempt", Some(0.05)), ("reconstruct", None)] {
-        let mut steering = Steering::new(named(name), Source::Told, None);
+        let mut steering = Steering::new(named(name), None);
         assert_eq!(steering.threshold(DeviceId(0)), None, "nothing is steered yet");
         assert!(steering.keep_up(now, &engine, &host).is_some());
         assert_eq!(steering.threshold(DeviceId(0)), threshold, "{name}");

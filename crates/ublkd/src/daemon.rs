@@ -13,6 +13,7 @@ mod missing;
 mod notify;
 mod patience;
 mod policy;
+mod story;
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,11 +35,12 @@ use crate::attach::{AttachError, Attached, identity};
 use crate::becomes::{self, BecomeError, Becomes};
 use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
 use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
-use crate::metrics::MetricsServer;
+use crate::metrics::{MetricsServer, Pages};
 use crate::policy::PolicyError;
 use crate::volume::Volume;
 use fronts::{Fronts, Owner};
 use policy::Choice;
+use story::Story;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -65,6 +67,8 @@ pub struct DaemonConfig {
     pub metrics: Option<SocketAddr>,
     /// Where its sockets are.
     pub run_dir: PathBuf,
+    /// Where its history is.
+    pub state_dir: PathBuf,
     /// How the array can be restarted; not at all if not given.
     pub launch: Option<Launch>,
 }
@@ -161,9 +165,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let warnings = assembled.clone().flat_map(|array| &array.warnings).map(ToString::to_string);
     let left_out = attached.left_out.iter().map(ToString::to_string);
     let warnings: Vec<String> = warnings.chain(left_out).chain(policy.warning.clone()).collect();
-    for warning in &warnings {
-        tracing::warn!(array = %name, "{warning}");
-    }
+    warnings.iter().for_each(|warning| tracing::warn!(array = %name, "{warning}"));
     let missing = assembled.flat_map(Missing::of).collect();
     let server = Server::bind(&config.run_dir, &name)?;
     let metrics = match config.metrics {
@@ -202,6 +204,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     // From here on only the front ends hold the volume.
     drop(volume);
     let (scheme, launch, run_dir) = (policy.scheme, config.launch, config.run_dir);
+    let story = Story::begin(&config.state_dir, &name);
     let running = Running {
         name,
         records,
@@ -214,6 +217,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         fronts,
         launch,
         run_dir,
+        story,
     };
     running.serve(&mut signals, ready).await
 }
@@ -249,6 +253,7 @@ struct Running {
     fronts: Fronts,
     launch: Option<Launch>,
     run_dir: PathBuf,
+    story: Story,
 }
 
 impl Running {
@@ -260,19 +265,21 @@ impl Running {
     ) -> Result<(), DaemonError> {
         let stopper = Stopper::default();
         let (host, mut fronts) = (self.host.clone(), self.fronts.list());
+        let pages = Arc::new(Pages::new(&self.records, host.clone()));
         if let Some(metrics) = &mut self.metrics {
-            metrics.serve(&self.records, host.clone());
+            metrics.serve(pages.clone());
             fronts.push(Front { kind: "metrics".to_owned(), address: metrics.uri() });
         }
         let service = Service::new(host, &self.records, fronts.clone(), stopper.clone());
         let service = service.launched_by(self.launch.take()).remembered_in(self.run_dir.clone());
-        let service = Arc::new(service);
+        let service = Arc::new(service.with_history(self.story.keeper()).with_metrics(pages));
         service.remember().await;
         let events = Arc::clone(&service);
         let events = tokio::spawn(async move { events.follow_events().await });
         service.await_members().await;
         let returns = tokio::spawn(Arc::clone(&service).take_back());
         let drives = tokio::spawn(Arc::clone(&service).follow_drives());
+        let asked = Arc::clone(&service);
         self.server.serve(service);
         let (name, warnings) = (self.name.clone(), std::mem::take(&mut self.warnings));
         let policy = self.scheme.to_string();
@@ -283,6 +290,7 @@ impl Running {
         ready(&Ready { name, pid, policy, fronts, warnings, missing, recovered });
         notify::tell("READY=1");
         tracing::info!(array = %self.name, "serving");
+        self.story.serves(pid);
 
         let ended = loop {
             tokio::select! {
@@ -294,7 +302,10 @@ impl Running {
                 }
                 manner = stopper.asked() => match self.fronts.release(manner).await {
                     Err(users) => stopper.refuse(users),
-                    Ok(()) => break Err("the control socket"),
+                    Ok(()) => {
+                        self.story.stops_by(asked.stop_command());
+                        break Err("the control socket");
+                    }
                 },
                 ended = self.host.join() => break Ok(ended.map_err(DaemonError::Stop)),
             }
@@ -302,24 +313,24 @@ impl Running {
         notify::tell("STOPPING=1");
         returns.abort();
         drives.abort();
+        let who = ended.as_ref().err().copied();
+        match who {
+            Some(who) => tracing::info!(array = %self.name, "stopping, as told by {who}"),
+            None => tracing::error!(array = %self.name, "the array has ended by itself"),
+        }
+        self.fronts.stop().await;
         let how = match ended {
-            Ok(how) => {
-                tracing::error!(array = %self.name, "the array has ended by itself");
-                self.fronts.stop().await;
-                how
-            }
-            Err(who) => {
-                tracing::info!(array = %self.name, "stopping, as told by {who}");
-                self.fronts.stop().await;
-                stop_host(&self.host).await
-            }
+            Ok(how) => how,
+            Err(_) => stop_host(&self.host).await,
         };
         self.server.withdraw();
-        stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
-        self.server.close().await;
         if let Err(error) = events.await {
             tracing::error!(%error, "the task that follows events failed");
         }
+        // Who has asked for the stop finds it there.
+        self.story.ended(&how, who).await;
+        stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
+        self.server.close().await;
         if how.is_ok() {
             tracing::info!(array = %self.name, "stopped cleanly");
         }

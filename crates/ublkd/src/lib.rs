@@ -14,6 +14,7 @@ pub mod flash;
 pub mod front;
 mod guests;
 pub mod health;
+pub mod history;
 mod holder;
 pub mod host;
 mod label;

@@ -1,7 +1,7 @@
 //! `evenkeel create`.
 
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -12,6 +12,7 @@ use serde_json::json;
 use ublkd::control::{Facts, Refusal};
 use ublkd::create::{CreateConfig, CreateError, LogConfig, check_name, create_log};
 use ublkd::flash::Named;
+use ublkd::history::{self, By, What};
 use ublkd::limits::advice_on_files;
 use ublkd::paths::shown;
 
@@ -19,7 +20,7 @@ use crate::args::{CreateArgs, ParityShares, StagingArg, staging_places};
 use crate::output::Output;
 use crate::size::Size;
 
-pub(crate) fn create(args: &CreateArgs, output: Output) -> Result<ExitCode> {
+pub(crate) fn create(args: &CreateArgs, state_dir: &Path, output: Output) -> Result<ExitCode> {
     // Checked first: the other checks depend on more.
     check_name(&args.name).map_err(refusal)?;
     let (facts, needs_resync, notes) = match (args.layout, args.level) {
@@ -34,6 +35,10 @@ pub(crate) fn create(args: &CreateArgs, output: Output) -> Result<ExitCode> {
         (None, None) => bail!("give --level or --layout"),
     };
     let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    // Who has no right to it has made an array all the same.
+    let command = format!("create {} ({}, identity {})", facts.name, facts.shape(), facts.uuid);
+    let command = What::command(command, Some(By::this_process()));
+    let _ = history::append(state_dir, &facts.name, command);
     let value = json!({ "array": facts, "needs_resync": needs_resync, "notes": notes });
     output.result(&value, || text(args, &facts, &notes));
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,7 @@
 //! `evenkeel iostat`: what arrays and their members are asked for, and how long it takes. Arrays only
 //! count; rates are differences of two readings.
 
-mod rates;
+pub(crate) mod rates;
 mod text;
 
 use std::collections::BTreeMap;

@@ -1,12 +1,14 @@
 //! The commands, apart from the demonstration.
 
-mod ask;
+pub(crate) mod ask;
 mod cache;
 mod create;
 mod diagnosis;
 mod examine;
+mod exporter;
 mod generate;
-mod iostat;
+mod history;
+pub(crate) mod iostat;
 mod list;
 mod manage;
 mod reshape;
@@ -21,7 +23,9 @@ pub(crate) use cache::cache;
 pub(crate) use create::create;
 pub(crate) use diagnosis::why;
 pub(crate) use examine::{examine, examine_for_udev};
+pub(crate) use exporter::exporter;
 pub(crate) use generate::generate;
+pub(crate) use history::{events, history};
 pub(crate) use iostat::iostat;
 pub(crate) use list::list;
 pub(crate) use manage::{disk, policy, rebuild, scrub, stop};

@@ -32,7 +32,8 @@ use crate::output::{Output, ago, print, refusal_of};
 /// Where members are looked for by name.
 pub(super) const DEVICES: &str = "/dev";
 
-pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Result<ExitCode> {
+/// `dirs` are the run directory and that of histories.
+pub(crate) fn start(mut args: StartArgs, dirs: (&Path, &Path), output: Output) -> Result<ExitCode> {
     if args.members.is_empty() {
         args.members.push(DEVICES.into());
     }
@@ -40,17 +41,17 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
         (args.members, args.name) = (std::mem::take(&mut args.devices), None);
     }
     if args.check {
-        return check_start(args, run_dir);
+        return check_start(args, dirs);
     }
     if args.detached {
-        return serve_detached(args, run_dir);
+        return serve_detached(args, dirs);
     }
     if args.background {
         let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
         arguments.push("--detached".into());
         let here = Path::new(".");
         let (members, name) = (&args.members, args.name.as_deref());
-        let ready = start_in_background(arguments, members, name, run_dir, here)?;
+        let ready = start_in_background(arguments, members, name, dirs.0, here)?;
         output.result(&json!({ "array": ready }), || text(&ready));
         return Ok(ExitCode::SUCCESS);
     }
@@ -61,7 +62,7 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
             tracing::warn!(%error, "systemd could not be told that the array serves");
         }
     };
-    match serve(args, run_dir, tell) {
+    match serve(args, dirs, tell) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             let code = exit_code(&error);
@@ -124,7 +125,7 @@ pub(crate) fn hear(mut command: Command, run_dir: &Path, name: &str) -> Result<V
 }
 
 /// The new process of `--background`.
-fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
+fn serve_detached(args: StartArgs, dirs: (&Path, &Path)) -> Result<ExitCode> {
     // It fails only for the leader of a process group, which has no terminal to leave.
     let _ = rustix::process::setsid();
     log();
@@ -135,7 +136,7 @@ fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
             tracing::warn!(%error, "could not leave the working directory");
         }
     };
-    match serve(args, run_dir, tell) {
+    match serve(args, dirs, tell) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             let code = exit_code(&error);
@@ -148,9 +149,9 @@ fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
 }
 
 /// A process that could take an array over.
-fn check_start(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
+fn check_start(args: StartArgs, dirs: (&Path, &Path)) -> Result<ExitCode> {
     log();
-    let checked = check(&config(args, run_dir));
+    let checked = check(&config(args, dirs));
     let code = if checked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let said = match checked {
         Ok(()) => json!({ "ready": true }),
@@ -160,9 +161,13 @@ fn check_start(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
     Ok(code)
 }
 
-fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
+fn serve(
+    args: StartArgs,
+    dirs: (&Path, &Path),
+    ready: impl FnOnce(&Ready),
+) -> Result<(), DaemonError> {
     ublkd::limits::check(args.members.len()).map_err(DaemonError::Host)?;
-    let config = config(args, run_dir);
+    let config = config(args, dirs);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .on_thread_start(become_io_flusher)
@@ -175,7 +180,7 @@ fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<
     done
 }
 
-fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
+fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig {
     let asked = args.nbd.is_some() || args.nbd_tcp.is_some() || args.fuse.is_some();
     let none_asked = !asked && args.ublk.is_none() && args.vhost.is_none();
     DaemonConfig {
@@ -202,6 +207,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         metrics: args.metrics,
         launch: if args.detached { launch() } else { None },
         run_dir: absolute(run_dir.to_path_buf()),
+        state_dir: absolute(state_dir.to_path_buf()),
     }
 }
 

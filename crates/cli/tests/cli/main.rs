@@ -2,10 +2,13 @@
 
 mod advice;
 mod boot;
+mod exporter;
 mod generated;
+mod history;
 mod lab;
 mod life;
 mod limits;
+mod monitor;
 mod programs;
 mod refusals;
 mod returns;

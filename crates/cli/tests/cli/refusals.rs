@@ -107,6 +107,13 @@ fn wrong_usage_is_told_from_failure() {
 }
 
 #[test]
+fn a_screen_needs_a_terminal() {
+    let world = World::new();
+    world.run("top").failed(&["needs a terminal", "evenkeel iostat 1"]);
+    assert_eq!(world.run("top 0s").code, 2);
+}
+
+#[test]
 fn impossible_shapes_are_refused() {
     let world = three();
     let refused = |line: &str, words: &[&str]| refused(&world, THREE, line, words);

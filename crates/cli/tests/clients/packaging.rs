@@ -7,8 +7,10 @@ use std::path::Path;
 use crate::tools::attempt;
 
 /// The units, and the names under which they are checked.
-const UNITS: [(&str, &str); 3] = [
+const UNITS: [(&str, &str); 5] = [
     ("evenkeel@.service", "evenkeel@tank.service"),
+    ("evenkeel-exporter.service", "evenkeel-exporter.service"),
+    ("evenkeel-monitor.service", "evenkeel-monitor.service"),
     ("evenkeel-scrub.service", "evenkeel-scrub.service"),
     ("evenkeel-scrub.timer", "evenkeel-scrub.timer"),
 ];

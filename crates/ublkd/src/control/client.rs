@@ -94,6 +94,21 @@ impl Client {
         Ok(client)
     }
 
+    /// The same, for who does not wait for an answer any longer than `patience`.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn connect_for(
+        run_dir: &Path,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Self, ClientError> {
+        let client = Self::connect(run_dir, name)?;
+        let patience = client.stream.get_ref().set_read_timeout(Some(patience));
+        patience.map_err(|source| client.broken(source))?;
+        Ok(client)
+    }
+
     /// Asks, and waits for the answer.
     ///
     /// # Errors
@@ -125,6 +140,16 @@ impl Client {
         let value = self.call(&Request::Status)?;
         serde_json::from_value(value)
             .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+    }
+
+    /// The array's metrics, in Prometheus' text format.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn metrics(&mut self) -> Result<String, ClientError> {
+        let value = self.call(&Request::Metrics)?;
+        let page = value["page"].as_str().map(str::to_owned);
+        page.ok_or_else(|| ClientError::NotUnderstood { name: self.name.clone() })
     }
 
     /// The members' moods, and the reasons.

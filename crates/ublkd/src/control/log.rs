@@ -110,6 +110,8 @@ impl LogReport {
 
     fn problem(&self, name: &str) -> Option<Problem> {
         self.failed.then(|| Problem {
+            kind: "log-failed".to_owned(),
+            disk: None,
             what: "a group could not be written: the log volume takes no more writes".to_owned(),
             since: None,
             action: format!(

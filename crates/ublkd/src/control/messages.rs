@@ -52,6 +52,77 @@ pub(super) fn is_news(what: &Happened) -> bool {
     !matches!(what, Happened::Volume(raidlog::Note::Front(_) | raidlog::Note::Checkpoint(_)))
 }
 
+/// The kind of an event, for programs: these words don't change between releases.
+pub(super) fn kind(what: &Happened) -> &'static str {
+    match what {
+        Happened::Array { note, .. } => kind_of_note(note),
+        Happened::Volume(note) => match note {
+            raidlog::Note::Failed(..) => "log-failed",
+            raidlog::Note::Stuck(_) => "segment-stuck",
+            raidlog::Note::Front(_) => "front",
+            raidlog::Note::Checkpoint(_) => "checkpoint",
+        },
+    }
+}
+
+fn kind_of_note(note: &Note) -> &'static str {
+    match note {
+        Note::ArrayFailed => "failed",
+        Note::ArrayHealed => "healed",
+        Note::MemberFailed { .. } => "member-failed",
+        Note::MemberHangs { .. } => "member-hangs",
+        Note::MemberAnswers { .. } => "member-answers",
+        Note::MemberReturned { .. } => "member-returned",
+        Note::MemberReplaced { .. } => "member-replaced",
+        Note::SpareActivated { .. } => "spare-activated",
+        Note::CopyBegun { .. } => "copy-begun",
+        Note::CopyFailed { .. } => "copy-failed",
+        Note::BlocksRepaired { .. } => "blocks-repaired",
+        Note::BlocksWrong { .. } => "blocks-wrong",
+        Note::Mismatch { .. } => "mismatch",
+        Note::JournalReplayed { .. } | Note::StagedReclaimed { .. } => "replayed",
+        Note::PassStarted(_) => "pass-started",
+        Note::PassEnded(_, PassEnd::Cancelled) => "pass-cancelled",
+        Note::PassEnded(_, PassEnd::Aside) => "pass-set-aside",
+        Note::PassEnded(_, PassEnd::Stuck(_)) => "pass-stuck",
+        Note::PassEnded(kind, PassEnd::Done) => match kind {
+            PassKind::Rebuild(_) | PassKind::Distribute(_) => "rebuilt",
+            PassKind::Copy(_) => "copied",
+            PassKind::Resync => "resynced",
+            PassKind::Scrub { .. } => "scrubbed",
+            PassKind::Reshape => "reshaped",
+        },
+    }
+}
+
+/// The member that an event is about.
+pub(super) fn member_of(what: &Happened) -> Option<MemberId> {
+    let Happened::Array { note, .. } = what else { return None };
+    match *note {
+        Note::MemberFailed { member, .. }
+        | Note::MemberHangs { member, .. }
+        | Note::MemberAnswers { member, .. }
+        | Note::MemberReturned { member, .. }
+        | Note::MemberReplaced { member, .. }
+        | Note::SpareActivated { member, .. }
+        | Note::CopyBegun { member, .. }
+        | Note::CopyFailed { member, .. }
+        | Note::BlocksRepaired { member, .. }
+        | Note::BlocksWrong { member, .. } => Some(member),
+        Note::PassStarted(kind) | Note::PassEnded(kind, _) => match kind {
+            PassKind::Rebuild(member) | PassKind::Distribute(member) | PassKind::Copy(member) => {
+                Some(member)
+            }
+            PassKind::Resync | PassKind::Scrub { .. } | PassKind::Reshape => None,
+        },
+        Note::ArrayFailed
+        | Note::ArrayHealed
+        | Note::Mismatch { .. }
+        | Note::JournalReplayed { .. }
+        | Note::StagedReclaimed { .. } => None,
+    }
+}
+
 /// A note of a log volume in words.
 pub(super) fn describe_volume(note: &raidlog::Note) -> String {
     match note {

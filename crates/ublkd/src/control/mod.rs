@@ -13,8 +13,10 @@
 
 mod away;
 mod client;
+mod commands;
 mod disks;
 mod drives;
+mod events;
 mod io;
 mod log;
 mod messages;
@@ -32,6 +34,8 @@ mod stopper;
 mod way_back;
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +84,8 @@ pub enum Request {
     Status,
     /// The members' moods, and the reasons: answered with a [`WhyReport`].
     Why,
+    /// The array's metrics in Prometheus' text format: answered with `page`.
+    Metrics,
     /// Take a device in as a spare; if a member is missing, it is rebuilt onto it.
     DiskAdd {
         /// The device, as an absolute path.
@@ -184,6 +190,12 @@ pub enum Request {
         #[serde(default)]
         force: bool,
     },
+}
+
+/// Makes pages of metrics.
+pub trait MetricsPages: Send + Sync {
+    /// A page of now, or almost; none if there is nothing to tell any more.
+    fn page(&self) -> Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send + '_>>;
 }
 
 /// How a process runs an array, so that another one can take its place.

@@ -56,7 +56,7 @@ impl ArrayReport {
             };
             (what, format!("{MAKE_ROOM}; {then}"))
         };
-        Some(Problem { what, since: None, action })
+        Some(Problem::of_array("failed", what, action))
     }
 
     /// The problem that refused writes have left stripes inconsistent, though writes are taken.
@@ -71,7 +71,7 @@ impl ArrayReport {
             self.facts.name
         );
         let tells = self.torn_stripes > 0 && self.remedy.is_none();
-        tells.then_some(Problem { what, since: None, action })
+        tells.then(|| Problem::of_array("torn", what, action))
     }
 
     /// The problem that a pass could not do some stripes.
@@ -125,7 +125,7 @@ impl ArrayReport {
                 format!("bring missing members back, or make room behind them, and {resume}"),
             ),
         };
-        Some(Problem { what, since: None, action })
+        Some(Problem::of_array("left-behind", what, action))
     }
 
     /// The name of a place, and its current or last device.
@@ -147,6 +147,12 @@ impl ArrayReport {
         let name = &self.facts.name;
         let named = self.named(member);
         let number = self.facts.disk(member.member);
+        let kind = match member.state {
+            MemberState::Failed => "degraded",
+            MemberState::Up | MemberState::Rebuilding if member.hangs => "hangs",
+            MemberState::Rebuilding => "rebuilding",
+            MemberState::Up => "errors",
+        };
         let (what, since, action) = match member.state {
             MemberState::Failed => self.out_of_service(member),
             MemberState::Up | MemberState::Rebuilding if member.hangs => (
@@ -190,7 +196,7 @@ impl ArrayReport {
             ),
             MemberState::Up => return None,
         };
-        Some(Problem { what, since, action })
+        Some(Problem { kind: kind.to_owned(), disk: Some(number), what, since, action })
     }
 
     /// Whether a member's device may come back, and what has to be copied then.
@@ -304,13 +310,15 @@ impl ErrorReport {
 impl PassReport {
     pub(super) fn problem(&self, name: &str) -> Option<Problem> {
         let task = self.task.name();
-        let (what, action) = match (self.paused, self.task) {
+        let (kind, what, action) = match (self.paused, self.task) {
             (true, _) => (
+                "paused",
                 format!("the {task} is paused"),
                 format!("let it go on: `evenkeel rebuild resume {name}`"),
             ),
             (false, _) if self.stuck_at_stripe.is_some() => return None,
             (false, Task::Resync) => (
+                "resync",
                 "redundancy is being brought into step with the data".to_owned(),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
@@ -319,6 +327,6 @@ impl PassReport {
                 Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub | Task::Reshape,
             ) => return None,
         };
-        Some(Problem { what, since: None, action })
+        Some(Problem::of_array(kind, what, action))
     }
 }

@@ -338,6 +338,12 @@ pub struct Front {
 pub struct EventReport {
     /// When, in seconds since 1970.
     pub at: u64,
+    /// Its kind: hyphenated words that don't change between releases; empty from an older one.
+    #[serde(default)]
+    pub kind: String,
+    /// The member that it is about, as commands name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
     /// What, in words.
     pub text: String,
 }

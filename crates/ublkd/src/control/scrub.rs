@@ -86,6 +86,8 @@ impl ScrubReport {
             ScrubEndReport::Compared | ScrubEndReport::Repaired => "",
         };
         Some(Problem {
+            kind: "mismatch".to_owned(),
+            disk: None,
             what: format!("data and redundancy did not match in {rows} rows of blocks{cut}"),
             since: Some(self.at),
             action: format!("correct them (`evenkeel scrub start {name} --repair`){believed}"),

@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use super::service::Service;
 use super::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
 use crate::guests::{Guest, Guests};
+use crate::history::By;
 use crate::paths::shown;
 use crate::run_dir::{self, RunDirError};
 
@@ -176,6 +177,8 @@ async fn talk(
     mut closing: watch::Receiver<bool>,
     guest: Guest,
 ) {
+    let by = stream.peer_cred().ok();
+    let by = by.map(|by| By::process(by.uid(), by.pid().map_or(0, i32::unsigned_abs)));
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
@@ -196,7 +199,7 @@ async fn talk(
                 encode_reply(Err(Refusal::new("bad-request", message)))
             }
             Ok(_) => match decode_request(&line) {
-                Ok(request) => encode_reply(service.answer(request).await),
+                Ok(request) => encode_reply(service.answer_to(request, by).await),
                 Err(refusal) => encode_reply(Err(refusal)),
             },
         };

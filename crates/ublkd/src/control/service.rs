@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Command, CommandError, Note, Pace, RebuildOrder, Slowdown, Status};
+use raidcore::engine::{Command, CommandError, Pace, RebuildOrder, Slowdown, Status};
 use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
@@ -15,17 +15,15 @@ use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::away::Away;
-use super::messages::{Weight, describe, describe_volume, is_news, weight};
+use super::commands::in_words;
 use super::report::{ArrayReport, EventReport, Facts, Front};
 use super::stopper::{Manner, StopError, Stopper};
-use super::{IoReport, Launch, Refusal, Request, StagingReport, TransfersReport};
+use super::{IoReport, Launch, MetricsPages, Refusal, Request, StagingReport, TransfersReport};
 use crate::create::policy_name;
-use crate::host::{Happened, HostError, HostHandle};
+use crate::history::{By, Keeper, What};
+use crate::host::{HostError, HostHandle};
 use crate::memory::Memory;
 use crate::policy::Able;
-
-/// How many events are in a report.
-const EVENTS_TOLD: usize = 32;
 
 /// One running array or log volume, for the control socket.
 pub struct Service {
@@ -34,10 +32,14 @@ pub struct Service {
     /// The array; the arrays of a log volume's groups, in order.
     pub(super) arrays: Vec<Array>,
     fronts: Vec<Front>,
-    events: Mutex<VecDeque<EventReport>>,
+    pub(super) events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
     launch: Option<Launch>,
     run_dir: Option<PathBuf>,
+    pub(super) history: Option<Arc<Keeper>>,
+    metrics: Option<Arc<dyn MetricsPages>>,
+    /// The command that stops the array, once one has.
+    stop: Mutex<Option<What>>,
     /// Members that are away.
     pub(super) away: Mutex<Away>,
     /// Adding and replacing look at the state before they change it, so only one runs at a time. It
@@ -80,6 +82,9 @@ impl Service {
             stopper,
             launch: None,
             run_dir: None,
+            history: None,
+            metrics: None,
+            stop: Mutex::new(None),
             away: Mutex::default(),
             membership: tokio::sync::Mutex::new(()),
         }
@@ -97,6 +102,18 @@ impl Service {
         Self { run_dir: Some(run_dir), ..self }
     }
 
+    /// Sets where its history is kept.
+    #[must_use]
+    pub fn with_history(self, history: Option<Arc<Keeper>>) -> Self {
+        Self { history, ..self }
+    }
+
+    /// Sets what makes its metrics.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Arc<dyn MetricsPages>) -> Self {
+        Self { metrics: Some(metrics), ..self }
+    }
+
     /// Stores where the array's devices are.
     pub(crate) async fn remember(&self) {
         if let (Some(run_dir), Ok(devices)) = (&self.run_dir, self.devices().await) {
@@ -104,39 +121,26 @@ impl Service {
         }
     }
 
-    /// Follows the array's events until it ends, logs them, and keeps the latest for reports.
-    pub async fn follow_events(&self) {
-        let mut notes = self.host.notes();
-        while let Some(event) = notes.next().await {
-            let text = match &event.what {
-                Happened::Volume(note) => describe_volume(note),
-                Happened::Array { group, note } => {
-                    let facts = &self.arrays[group.index()].facts;
-                    let place = |member: MemberId| facts.place(member.0);
-                    describe(note, place, |device| self.host.device_path(device))
-                }
-            };
-            if let Happened::Array { group, note } = &event.what {
-                self.follow_members(group.index(), note);
-                if matches!(note, Note::MemberReplaced { .. }) {
-                    self.remember().await;
-                }
-            }
-            match weight(&event.what) {
-                Weight::Error => tracing::error!("{text}"),
-                Weight::Warning => tracing::warn!("{text}"),
-                Weight::Info if is_news(&event.what) => tracing::info!("{text}"),
-                Weight::Info => {
-                    tracing::debug!("{text}");
-                    continue;
-                }
-            }
-            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-            if events.len() == EVENTS_TOLD {
-                events.pop_front();
-            }
-            events.push_back(EventReport { at: event.at, text });
+    /// Carries out a request of `by`, and puts it into the history if it has changed the array.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub async fn answer_to(&self, request: Request, by: Option<By>) -> Result<Value, Refusal> {
+        let command = in_words(&request, &self.facts.name).map(|words| What::command(words, by));
+        if matches!(request, Request::Stop { .. } | Request::Leave { .. }) {
+            *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = command;
+            return self.answer(request).await;
         }
+        let done = self.answer(request).await;
+        if let (Some(history), Some(command), Ok(_)) = (&self.history, command, &done) {
+            history.add(command);
+        }
+        done
+    }
+
+    /// The command that the array stops by, if it is one.
+    pub(crate) fn stop_command(&self) -> Option<What> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Carries out a request.
@@ -147,6 +151,7 @@ impl Service {
         match request {
             Request::Status => self.report().await,
             Request::Why => self.why().await,
+            Request::Metrics => self.page().await,
             Request::DiskAdd { path, group, force } => self.add(&path, group, force).await,
             Request::DiskFail { disk } => {
                 let (array, member) = self.member(&disk).await?;
@@ -332,6 +337,15 @@ impl Service {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
+    }
+
+    async fn page(&self) -> Result<Value, Refusal> {
+        let page = match &self.metrics {
+            Some(metrics) => metrics.page().await,
+            None => None,
+        };
+        let page = page.ok_or_else(|| Refusal::new("stopping", "there are no metrics"))?;
+        Ok(json!({ "page": &*page }))
     }
 
     async fn why(&self) -> Result<Value, Refusal> {

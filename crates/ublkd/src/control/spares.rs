@@ -44,6 +44,8 @@ impl SpareReport {
 /// The problems of missing spares of the array called `name`.
 pub(super) fn absent(devices: &[String], name: &str) -> impl Iterator<Item = Problem> {
     devices.iter().map(move |device| Problem {
+        kind: "spare-missing".to_owned(),
+        disk: Some(device.clone()),
         what: format!("a spare (device {device}) is not there"),
         since: None,
         action: format!(

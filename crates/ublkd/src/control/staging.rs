@@ -153,6 +153,8 @@ impl StagingReport {
         let ranges: Vec<String> = ranges.collect();
         let more = if self.lost.len() > RANGES_SAID { ", ..." } else { "" };
         Some(Problem {
+            kind: "staged-lost".to_owned(),
+            disk: None,
             what: format!(
                 "{} bytes that were written can't be read from any member that held them: {}{more}",
                 self.lost_bytes,

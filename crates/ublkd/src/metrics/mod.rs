@@ -8,13 +8,16 @@
 
 mod http;
 mod log;
+mod merge;
 mod page;
 mod requests;
 mod text;
 mod wear;
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +27,9 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::control::Facts;
+pub use merge::merge;
+
+use crate::control::{Facts, MetricsPages};
 use crate::guests::Guests;
 use crate::host::HostHandle;
 
@@ -64,11 +69,10 @@ impl MetricsServer {
         format!("http://{}/metrics", self.address)
     }
 
-    /// Answers clients from now on.
-    /// `records` are those of the array, or of a log volume's groups.
-    pub fn serve(&mut self, records: &[ArrayRecord], host: HostHandle) {
+    /// Answers clients from now on with these pages.
+    pub fn serve(&mut self, pages: Arc<dyn MetricsPages>) {
         if let Some(listener) = self.listener.take() {
-            self.task = Some(tokio::spawn(accept(listener, Arc::new(Pages::new(records, host)))));
+            self.task = Some(tokio::spawn(accept(listener, pages)));
         }
     }
 }
@@ -81,7 +85,7 @@ impl Drop for MetricsServer {
     }
 }
 
-async fn accept(listener: TcpListener, pages: Arc<Pages>) {
+async fn accept(listener: TcpListener, pages: Arc<dyn MetricsPages>) {
     let mut clients = Guests::new("metrics", CLIENTS_MAX);
     loop {
         let (stream, _) = clients.newcomer(|| listener.accept()).await;
@@ -89,7 +93,7 @@ async fn accept(listener: TcpListener, pages: Arc<Pages>) {
         clients.admit(|guest| async move {
             let talk = http::talk(stream, || async {
                 let _busy = guest.busy()?;
-                pages.latest().await
+                pages.page().await
             });
             // A client that is too slow gets no answer.
             let _ = tokio::time::timeout(CLIENT_TIME, talk).await;
@@ -97,8 +101,8 @@ async fn accept(listener: TcpListener, pages: Arc<Pages>) {
     }
 }
 
-/// Pages, and the latest one.
-struct Pages {
+/// The pages of an array, or of a log volume, and the latest one.
+pub struct Pages {
     /// By group.
     facts: Vec<Facts>,
     /// Of all of it.
@@ -108,7 +112,9 @@ struct Pages {
 }
 
 impl Pages {
-    fn new(records: &[ArrayRecord], host: HostHandle) -> Self {
+    /// `records` are those of the array, or of a log volume's groups.
+    #[must_use]
+    pub fn new(records: &[ArrayRecord], host: HostHandle) -> Self {
         let facts = records.iter().map(labelled).collect();
         Self { facts, whole: Facts::of_all(records), host, latest: Mutex::new(None) }
     }
@@ -134,6 +140,18 @@ impl Pages {
         };
         *latest = Some((Instant::now(), Arc::clone(&page)));
         Some(page)
+    }
+}
+
+impl MetricsPages for Pages {
+    fn page(&self) -> Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send + '_>> {
+        Box::pin(self.latest())
+    }
+}
+
+impl fmt::Debug for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages").field("whole", &self.whole).finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use raidcore::engine::Command;
@@ -11,7 +12,7 @@ use raidcore::meta::Consistency;
 use raidcore::units::MemberId;
 use tokio::runtime::Runtime;
 use ublkd::host::HostHandle;
-use ublkd::metrics::{CLIENTS_MAX, HEAD_BYTES_MAX, MetricsServer, PAGE_TIME};
+use ublkd::metrics::{CLIENTS_MAX, HEAD_BYTES_MAX, MetricsServer, PAGE_TIME, Pages};
 
 use crate::array::{Client, Files};
 use crate::config;
@@ -35,7 +36,7 @@ impl World {
         let (volume, handle) = files.start(config(), false);
         let runtime = Runtime::new().unwrap();
         let mut server = runtime.block_on(MetricsServer::bind(([127, 0, 0, 1], 0).into())).unwrap();
-        runtime.block_on(async { server.serve(&[record], handle.clone()) });
+        runtime.block_on(async { server.serve(Arc::new(Pages::new(&[record], handle.clone()))) });
         let address = server.uri();
         let address = address.strip_prefix("http://").and_then(|a| a.strip_suffix("/metrics"));
         let address = address.unwrap().parse().unwrap();

@@ -4,33 +4,33 @@ use serde_json::{Value, json};
 use ublkd::control::{ArrayReport, IoReport, TransfersReport};
 
 /// An array's I/O in an interval.
-pub(super) struct Interval {
+pub(crate) struct Interval {
     /// The array's name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// How long it was.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
     /// The upper bounds of the buckets.
-    pub(super) bounds_ns: Vec<u64>,
+    pub(crate) bounds_ns: Vec<u64>,
     /// Users' requests, by kind and size.
-    pub(super) requests: Vec<TransfersReport>,
+    pub(crate) requests: Vec<TransfersReport>,
     /// The members' I/O.
-    pub(super) members: Vec<MemberInterval>,
+    pub(crate) members: Vec<MemberInterval>,
 }
 
 /// A member's I/O in an interval.
-pub(super) struct MemberInterval {
+pub(crate) struct MemberInterval {
     /// Its number, and its group's if there are several.
-    pub(super) disk: String,
+    pub(crate) disk: String,
     /// Its device, as text.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// By kind.
-    pub(super) io: Vec<TransfersReport>,
+    pub(crate) io: Vec<TransfersReport>,
 }
 
 impl Interval {
     /// From the reading before to this one. Without one before, or if the array was started again since,
     /// from its start. None if its process tells no counters.
-    pub(super) fn between(before: Option<&ArrayReport>, now: &ArrayReport) -> Option<Self> {
+    pub(crate) fn between(before: Option<&ArrayReport>, now: &ArrayReport) -> Option<Self> {
         let io = now.io.as_ref()?;
         let same = |before: &&ArrayReport| {
             before.pid == now.pid && before.io.as_ref().is_some_and(|b| b.since_ns == io.since_ns)
@@ -61,12 +61,12 @@ impl Interval {
     }
 
     /// All requests of a kind, whatever their size.
-    pub(super) fn all(&self, op: &str) -> TransfersReport {
+    pub(crate) fn all(&self, op: &str) -> TransfersReport {
         all(&self.requests, op)
     }
 
     /// For programs.
-    pub(super) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         let told = |rate: &TransfersReport| self.told(rate);
         let ops = ["read", "write", "flush", "discard", "write-zeroes"];
         let members = self.members.iter().map(|member| {
@@ -102,18 +102,18 @@ impl Interval {
     }
 
     /// How many a second.
-    pub(super) fn per_second(&self, count: u64) -> f64 {
+    pub(crate) fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
 }
 
 /// How many there were.
-pub(super) fn count(rate: &TransfersReport) -> u64 {
+pub(crate) fn count(rate: &TransfersReport) -> u64 {
     rate.buckets.iter().sum()
 }
 
 /// All of a kind, whatever their size.
-pub(super) fn all(rates: &[TransfersReport], op: &str) -> TransfersReport {
+pub(crate) fn all(rates: &[TransfersReport], op: &str) -> TransfersReport {
     let mut sum = nothing(op, None);
     for rate in rates.iter().filter(|rate| rate.op == op) {
         sum.bytes += rate.bytes;
@@ -125,14 +125,14 @@ pub(super) fn all(rates: &[TransfersReport], op: &str) -> TransfersReport {
 }
 
 /// How long they took in the mean, in nanoseconds; none if there were none.
-pub(super) fn mean(rate: &TransfersReport) -> Option<f64> {
+pub(crate) fn mean(rate: &TransfersReport) -> Option<f64> {
     let count = count(rate);
     (count > 0).then(|| rate.time_ns as f64 / count as f64)
 }
 
 /// What this share of them took at most, in nanoseconds; none if there were none. Within its bucket it is
 /// as if they were spread evenly; beyond the last bound it is that.
-pub(super) fn quantile(rate: &TransfersReport, bounds_ns: &[u64], share: f64) -> Option<f64> {
+pub(crate) fn quantile(rate: &TransfersReport, bounds_ns: &[u64], share: f64) -> Option<f64> {
     let rank = (count(rate) as f64 * share).ceil().max(1.0);
     let (mut below, mut least) = (0.0, 0.0);
     for (&bucket, &bound) in rate.buckets.iter().zip(bounds_ns) {
