@@ -278,7 +278,8 @@ fn ages_of_members_that_obey_are_evened_out_by_their_orders() {
 fn it_tells_from_which_share_of_free_blocks_on_devices_collect() {
     let (engine, now) = (engine(), Instant::ORIGIN);
     let limits = Limits { start: 0.05, stop: 0.06, hard: 0.01, spare: 0.1 };
-    let host = Host { telling: vec![0, 1, 2, 3], limits, ..Host::default() };
+    let all = vec![0, 1, 2, 3];
+    let host = Host { telling: all.clone(), obeying: all, limits, ..Host::default() };
     for (name, threshold) in [("preempt", Some(0.05)), ("reconstruct", None)] {
         let mut steering = Steering::new(named(name), None);
         assert_eq!(steering.threshold(DeviceId(0)), None, "nothing is steered yet");
