@@ -16,7 +16,7 @@ told() {
 # options of mdadm in `options`.
 assembled() {
     mdadm --create /dev/md7 --run --assume-clean --bitmap=none --level="${md_level[$level]}" \
-        ${md_layout[$level]} --chunk=64 --size="$SIZE" --raid-devices=$# "${options[@]}" "$@" \
+        ${md_layout[$level]} --chunk="${chunk:-64}" --size="$SIZE" --raid-devices=$# "${options[@]}" "$@" \
         2>/run/mdadm || fail "$(</run/mdadm)"
     cmp -n "$(stat -c %s /tmp/copy)" /dev/md7 /tmp/copy
     same "the size" "$(blockdev --getsize64 /dev/md7)" "$(stat -c %s /tmp/copy)"
@@ -119,7 +119,7 @@ reshaped() {
     start
 }
 
-say "raid5 of three becomes one of five, and then raid6 of six"
+say "raid5 of three becomes one of five, and then raid6 of six with larger chunks"
 members=()
 null_members 6 48
 new=("${members[@]:3}")
@@ -128,9 +128,9 @@ create --level raid5 >/dev/null
 start
 dd if=/dev/urandom of=/tmp/kept bs=1M count=40 status=none
 dd if=/tmp/kept of="$disk" bs=1M seek=20 oflag=direct status=none
-reshaped raid5:5: "${new[@]:0:2}"
+reshaped raid5:5:: "${new[@]:0:2}"
 size=$(blockdev --getsize64 "$disk")
-reshaped raid6:6: "${new[2]}"
+reshaped raid6:6:128K: "${new[2]}"
 same "the size" "$(blockdev --getsize64 "$disk")" "$size"
 kept
 # What reads as zeros by the map, md would read as what members hold there.
@@ -142,7 +142,7 @@ whole
 dd if="$disk" of=/tmp/copy bs=1M status=none
 stop
 told
-level=raid6 options=(--metadata=1.2 --data-offset="${OFFSET}K")
+level=raid6 chunk=128 options=(--metadata=1.2 --data-offset="${OFFSET}K")
 assembled "${members[@]}"
 same "what differs" "$mismatches" 0
 mdadm --stop /dev/md7 2>/dev/null
