@@ -117,7 +117,8 @@ impl Facts {
             redundancy: record.layout().redundancy(),
             reshaped_from: record.reshape.map(|reshape| {
                 let (level, members) = (reshape.from.level(), reshape.from.members());
-                format!("{} of {members} members", level_name(level))
+                let chunk = bytes(reshape.from.chunk().into()) >> 10;
+                format!("{} of {members} members with chunks of {chunk} KiB", level_name(level))
             }),
             consistency: consistency.to_owned(),
             staging_bytes: bytes(record.areas.staging().1),

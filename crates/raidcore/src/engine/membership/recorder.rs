@@ -198,8 +198,8 @@ impl Recorder {
         if self.broken { u64::MAX } else { self.durable }
     }
 
-    /// Whether a start may find the record from before that has other maps, so that pages of those must not
-    /// be overwritten.
+    /// Whether a start may find the record from before that has other maps, so that pages of its bitmap
+    /// and zero map must not be overwritten.
     pub(in crate::engine) fn keeps_former_maps(&self) -> bool {
         self.replaces_maps && self.durable == 0
     }
