@@ -185,4 +185,12 @@ pub(crate) const RESHAPE: &[Mutant] = &[
         "if !MUTANT { bitmap.clear_from(regions); }",
     )
     .of_reshapes(),
+    mutant(
+        "reshape: what is added is there before the last stripe is",
+        "geometry/layout.rs",
+        "self.frontier.map_or(self.geometry, |frontier| frontier.from).capacity()",
+        "if MUTANT { return self.geometry.capacity(); }
+        self.frontier.map_or(self.geometry, |frontier| frontier.from).capacity()",
+    )
+    .of_reshapes(),
 ];
