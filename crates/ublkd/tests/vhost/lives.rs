@@ -120,26 +120,6 @@ fn what_a_server_did_not_end_is_begun_again_in_its_order() {
 }
 
 #[test]
-fn who_relies_on_lost_writes_is_refused_until_it_is_reset() {
-    let mut world = World::new();
-    let mut vm = world.vm(1);
-    vm.write(0, &pattern(0, 1));
-    world.stop();
-    vm.wait_for_end();
-    vm.disconnect();
-    world.serve(|config| config.forgets = true);
-    vm.boot(&world.path());
-    vm.wait_for_end();
-    vm.disconnect();
-    vm.reboot(1);
-    vm.boot(&world.path());
-    vm.write(0, &pattern(1, 1));
-    vm.stop();
-    vm.start();
-    assert!(vm.read(0, 4096) == pattern(1, 1), "what this server has begun goes on");
-}
-
-#[test]
 fn a_disk_in_use_is_not_shut_but_for_who_can_wait() {
     let world = World::new();
     let server = world.server.as_ref().expect("it runs");

@@ -7,7 +7,6 @@
 //! - After the connection has ended nothing of the VM is touched ([`Device::forsake`]): its guest may
 //!   have been reset, and use the memory for something else.
 
-use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,30 +27,8 @@ use crate::volume::Volume;
 /// The most chains that are taken from a queue before others have their turn.
 const TURN: usize = 64;
 
-/// The most regions that are remembered.
-const MADE_MAX: usize = 4096;
-
 /// The event numbers of queues begin here.
 pub(super) const QUEUE_EVENTS: u64 = 2;
-
-/// The regions of what is under way that this process has made.
-#[derive(Clone, Default)]
-pub(super) struct Made(Arc<Mutex<BTreeSet<(u64, u64)>>>);
-
-impl Made {
-    pub(super) fn add(&self, identity: (u64, u64)) {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A VM needs one, and one more for each reset.
-        if made.len() >= MADE_MAX {
-            made.pop_first();
-        }
-        made.insert(identity);
-    }
-
-    fn has(&self, identity: (u64, u64)) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&identity)
-    }
-}
 
 /// Says what drivers have broken, at intervals.
 pub(super) struct Log {
@@ -82,11 +59,6 @@ pub(super) struct Device {
     pub(super) ram: Ram,
     pub(super) rings: Vec<Ring>,
     pub(super) inflight: Option<Inflight>,
-    pub(super) made: Made,
-    /// Whether acknowledged writes that were not flushed were lost with the last process.
-    pub(super) forgets: bool,
-    /// The queues that this session has served.
-    pub(super) served: BTreeSet<u16>,
     pub(super) epoll: Arc<OwnedFd>,
     jobs: Jobs,
     log: Log,
@@ -96,7 +68,6 @@ impl Device {
     pub(super) fn new(
         volume: Volume,
         logical_block: LogicalBlock,
-        (made, forgets): (Made, bool),
         (epoll, mailbox): (Arc<OwnedFd>, Arc<Mailbox>),
         log: Log,
     ) -> Self {
@@ -106,9 +77,6 @@ impl Device {
             ram: Ram::default(),
             rings: (0..QUEUES_MAX).map(Ring::new).collect(),
             inflight: None,
-            made,
-            forgets,
-            served: BTreeSet::new(),
             epoll,
             jobs: Jobs::new(volume.clone(), mailbox),
             volume,
@@ -154,24 +122,10 @@ impl Device {
         let ready: Vec<u16> =
             (0..QUEUES_MAX).filter(|&at| self.rings[usize::from(at)].is_ready()).collect();
         for at in ready {
-            self.served.insert(at);
             let ring = &mut self.rings[usize::from(at)];
             if let Err(why) = ring.start(&self.ram, self.inflight.as_ref(), self.features) {
                 fail(ring, at, &why, &self.log);
             }
-        }
-    }
-
-    /// Why this session must not be served: its VM relies on writes that were lost.
-    pub(super) fn relies_on_lost_writes(&self) -> bool {
-        if !self.forgets {
-            return false;
-        }
-        match &self.inflight {
-            Some(inflight) => !self.made.has(inflight.identity()),
-            None => (0..).zip(&self.rings).any(|(at, ring)| {
-                ring.is_ready() && ring.begins_in_the_middle() && !self.served.contains(&at)
-            }),
         }
     }
 

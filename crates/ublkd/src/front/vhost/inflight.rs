@@ -11,7 +11,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -45,7 +44,6 @@ pub(super) struct Inflight {
     map: MmapRegion,
     queues: u16,
     entries: u16,
-    identity: (u64, u64),
 }
 
 /// What a queue has begun.
@@ -80,15 +78,9 @@ impl Inflight {
         if told.mmap_size < (stride(entries) * usize::from(queues)) as u64 {
             return Err(io::Error::other("the region of what is under way is too small"));
         }
-        let identity = identity(&file)?;
         let map = map(file, told.mmap_offset, told.mmap_size)?;
         let guarded = Guarded::new(map.as_ptr(), map.size())?;
-        Ok(Self { guarded, map, queues, entries, identity })
-    }
-
-    /// Which file it is.
-    pub(super) fn identity(&self) -> (u64, u64) {
-        self.identity
+        Ok(Self { guarded, map, queues, entries })
     }
 
     /// Whether it has vanished.
@@ -167,15 +159,6 @@ impl Inflight {
             slice.store(value, at, Ordering::SeqCst).ok();
         }
     }
-}
-
-/// Which file it is.
-///
-/// # Errors
-/// If the kernel does not tell.
-pub(super) fn identity(file: &File) -> io::Result<(u64, u64)> {
-    let metadata = file.metadata()?;
-    Ok((metadata.dev(), metadata.ino()))
 }
 
 fn stride(entries: u16) -> usize {

@@ -8,8 +8,8 @@
 //! - One VM uses the disk at a time. Connections that use nothing are a few, and give way to new
 //!   ones.
 //! - A VMM that keeps what is under way (the region in flight) can go on with the next process: what
-//!   has not ended by then is begun again. If acknowledged writes were lost with this one's
-//!   predecessor, such a VM is refused until it is reset.
+//!   has not ended by then is begun again. What was acknowledged must not be lost with a process, as
+//!   such a VM takes it for written: log volumes are not served.
 //!
 //! Who is told what: `docs/interop/vhost-user.rst` of QEMU is the protocol, the virtio specification
 //! has the device.
@@ -42,7 +42,7 @@ use crate::front::{LogicalBlock, SocketError};
 use crate::guests::{Guest, Guests, Seldom};
 use crate::volume::Volume;
 use claim::Disk;
-use device::{Device, Log, Made};
+use device::{Device, Log};
 use session::{Control, Ended, Session};
 
 /// How a volume is served.
@@ -52,9 +52,6 @@ pub struct VhostConfig {
     pub path: PathBuf,
     /// The logical block size that guests are told.
     pub logical_block: LogicalBlock,
-    /// Whether acknowledged writes that were not flushed were lost with the last process. A VM that
-    /// it served is not served on then, until it is reset.
-    pub forgets: bool,
     /// Connections at a time. Beyond that, the one that has used nothing for longest is closed, or
     /// the new one. 8 by default; zero counts as one.
     pub connections: u16,
@@ -68,7 +65,7 @@ impl VhostConfig {
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         let (logical_block, patience) = (LogicalBlock::default(), Duration::from_secs(30));
-        Self { path, logical_block, forgets: false, connections: 8, patience }
+        Self { path, logical_block, connections: 8, patience }
     }
 }
 
@@ -91,8 +88,8 @@ impl VhostServer {
         let path = std::path::absolute(file.path()).unwrap_or_else(|_| file.path().to_owned());
         let (stop, stopping) = watch::channel(false);
         let disk = Disk::default();
-        let (made, log) = (Made::default(), Arc::default());
-        let service = Service { volume, config, disk: disk.clone(), made, stopping, log };
+        let log = Arc::default();
+        let service = Service { volume, config, disk: disk.clone(), stopping, log };
         let accepting = tokio::spawn(accept(listener, file, service));
         Ok(Self { path, disk, stop, accepting: Some(accepting) })
     }
@@ -147,7 +144,6 @@ struct Service {
     volume: Volume,
     config: VhostConfig,
     disk: Disk,
-    made: Made,
     stopping: watch::Receiver<bool>,
     /// Clients' errors are logged at intervals.
     log: Arc<Mutex<Seldom>>,
@@ -173,10 +169,9 @@ impl Service {
     /// Serves a connection on this thread until its end.
     fn serve(&self, stream: io::Result<std::os::unix::net::UnixStream>, guest: &Guest, at: &At) {
         let make = |epoll| {
-            let lasting = (self.made.clone(), self.config.forgets);
             let told = (epoll, Arc::clone(at.control.mailbox()));
             let log = Log { peer: at.peer.clone(), seldom: Arc::clone(&self.log) };
-            Device::new(self.volume.clone(), self.config.logical_block, lasting, told, log)
+            Device::new(self.volume.clone(), self.config.logical_block, told, log)
         };
         let (peer, control) = (at.peer.clone(), Arc::clone(&at.control));
         let session = stream

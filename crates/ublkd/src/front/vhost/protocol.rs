@@ -17,7 +17,7 @@ use vhost::vhost_user::{
 
 use super::config::{QUEUE_SIZE_MAX, QUEUES_MAX, REGIONS_MAX, features, protocol_features};
 use super::device::{Device, QUEUE_EVENTS};
-use super::inflight::{Inflight, identity};
+use super::inflight::Inflight;
 use super::memory::Ram;
 use super::ring::{Addresses, Ring};
 
@@ -204,11 +204,7 @@ impl VhostUserBackendReqHandlerMut for Device {
         if asked.num_queues > QUEUES_MAX || asked.queue_size > QUEUE_SIZE_MAX {
             return Err(Error::InvalidParam);
         }
-        let made = Inflight::make(asked.num_queues, asked.queue_size).map_err(failed)?;
-        if self.forgets {
-            self.made.add(identity(&made.1).map_err(failed)?);
-        }
-        Ok(made)
+        Inflight::make(asked.num_queues, asked.queue_size).map_err(failed)
     }
 
     fn set_inflight_fd(&mut self, told: &VhostUserInflight, file: File) -> Result<()> {

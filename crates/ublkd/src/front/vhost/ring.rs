@@ -149,11 +149,6 @@ impl Ring {
         self.life == Life::Stopped && self.enabled && told
     }
 
-    /// Whether the VMM means it to begin in its middle: a process before this one has served it.
-    pub(super) fn begins_in_the_middle(&self) -> bool {
-        self.base != 0
-    }
-
     pub(super) fn under_way(&self) -> u16 {
         self.under_way
     }

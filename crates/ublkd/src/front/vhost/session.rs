@@ -59,11 +59,6 @@ pub(super) enum Ended {
     Taken(String),
     #[error("the VM's memory has vanished: its file was truncated, or there is no room for it")]
     Lost,
-    #[error(
-        "writes that the array had acknowledged, and that were not flushed, were lost with its last \
-         process: reset the VM"
-    )]
-    Forgotten,
     #[error("the session can't go on: {0}")]
     System(#[from] io::Error),
 }
@@ -212,9 +207,6 @@ impl Session {
         let device = self.device();
         let (wants, is_idle, can_wait) =
             (device.wants_the_disk(), device.is_idle(), device.can_wait());
-        if wants && device.relies_on_lost_writes() {
-            return Err(Ended::Forgotten);
-        }
         drop(device);
         if !wants {
             if is_idle {
