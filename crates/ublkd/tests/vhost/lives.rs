@@ -87,6 +87,24 @@ fn a_vm_goes_on_with_the_next_server() {
 }
 
 #[test]
+fn a_guest_is_told_of_what_it_may_have_missed() {
+    let mut world = World::new();
+    let mut vm = world.vm(1);
+    let slot = vm.ask(0, READ, 0, Data::In(4096));
+    // As if the server had died, or the event had been another one, before this was told.
+    vm.wait_for_call(0);
+    vm.replace_call(0);
+    vm.wait_for_call(0);
+    world.stop();
+    vm.wait_for_end();
+    vm.disconnect();
+    world.serve(|_| {});
+    vm.boot(&world.path());
+    vm.wait_for_call(0);
+    assert_eq!(vm.used(0), Some((slot * 3, 4097)));
+}
+
+#[test]
 fn what_a_server_did_not_end_is_begun_again_in_its_order() {
     let ends = World::new();
     let mut vm = ends.vm(2);
