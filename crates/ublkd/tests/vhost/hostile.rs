@@ -25,7 +25,7 @@ fn breaks(what: &str, hostile: impl FnOnce(&mut crate::machine::Vm)) {
     vm.reboot(1);
     vm.start();
     assert!(vm.read(0, 4096) == pattern(0, 1), "{what}, and it was reset");
-    vm.stop();
+    vm.disconnect();
     world.assert_serves();
 }
 
@@ -144,7 +144,7 @@ fn data_that_are_not_in_memory_fail_their_request() {
             assert_eq!(vm.get(head + 16, 1), [1], "{kind} at {at:x}");
         }
     }
-    vm.stop();
+    vm.disconnect();
     assert!(world.log().iter().all(|asked| asked.op != raidcore::engine::Op::Write));
     world.assert_serves();
 }
@@ -163,7 +163,7 @@ fn lengths_that_overflow_are_only_too_long() {
     vm.offer(0, 0);
     vm.wait(0);
     assert_eq!(vm.get(head + 16, 1), [1], "not so much is there to be read");
-    vm.stop();
+    vm.disconnect();
     world.assert_serves();
 }
 
@@ -193,7 +193,7 @@ fn memory_that_vanishes_ends_its_connection_only() {
     }
     let mut vm = world.vm(1);
     assert!(vm.read(0, 4096) == pattern(0, 1), "nothing was written of what was gone");
-    vm.stop();
+    vm.disconnect();
     world.assert_serves();
 }
 

@@ -70,6 +70,24 @@ fn a_second_vm_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
+fn a_vm_that_is_paused_has_the_disk_until_it_is_gone() {
+    let world = World::new();
+    let mut paused = world.vm(1);
+    paused.write(0, &pattern(0, 1));
+    paused.stop();
+    let mut second = Vm::new(1);
+    second.boot(&world.path());
+    second.wait_for_end();
+    let server = world.server.as_ref().expect("it runs");
+    assert!(server.shut(false).is_err(), "it is in use");
+    paused.start();
+    assert!(paused.read(0, 4096) == pattern(0, 1));
+    paused.stop();
+    paused.disconnect();
+    world.assert_serves();
+}
+
+#[test]
 fn a_vm_goes_on_with_the_next_server() {
     let mut world = World::new();
     let mut vm = world.vm(2);

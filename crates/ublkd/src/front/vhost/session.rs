@@ -195,8 +195,7 @@ impl Session {
         }
     }
 
-    /// Takes the disk if it is needed, and leaves it when it is not needed any more. Whether it has
-    /// to wait for it.
+    /// Takes the disk when it is needed. Whether it has to wait for it.
     fn wants_in<'a>(
         &mut self,
         disk: &Disk,
@@ -205,16 +204,13 @@ impl Session {
         busy: &mut Option<Busy<'a>>,
     ) -> Result<bool, Ended> {
         let device = self.device();
-        let (wants, is_idle, can_wait) =
-            (device.wants_the_disk(), device.is_idle(), device.can_wait());
+        let (wants, can_wait) = (device.wants_the_disk(), device.can_wait());
         drop(device);
         if !wants {
-            if is_idle {
-                (*claim, *busy) = (None, None);
-            }
             self.shut_out = None;
             return Ok(false);
         }
+        // It keeps it when its queues stop: a guest that is paused has its file systems in memory.
         if claim.is_some() {
             return Ok(false);
         }
