@@ -99,7 +99,7 @@ impl Device {
         self.jobs.count() == 0
     }
 
-    /// Whether no answer of the volume waits to be looked at.
+    /// Whether nothing of the volume waits to be looked at. A buffer that has come is told once.
     pub(super) fn is_quiet(&self) -> bool {
         self.jobs.is_quiet()
     }
