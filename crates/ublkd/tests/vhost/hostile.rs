@@ -249,7 +249,7 @@ fn who_takes_no_replies_is_cut_off() {
 #[test]
 fn a_vmm_that_asks_for_what_is_not_offered_is_refused() {
     type Hostile = fn(&mut crate::machine::Vm) -> bool;
-    let tries: [Hostile; 9] = [
+    let tries: [Hostile; 11] = [
         |vm| vm.front().set_vring_num(0, 3).is_err(),
         |vm| vm.front().set_vring_num(0, 2048).is_err(),
         |vm| vm.front().set_features(1 << 63).is_err(),
@@ -265,6 +265,15 @@ fn a_vmm_that_asks_for_what_is_not_offered_is_refused() {
         |vm| {
             let regions = [region(&vm.file, 8192, 0), region(&vm.file, 8192, 4096)];
             vm.front().set_mem_table(&regions).is_err()
+        },
+        |vm| {
+            let region = region(&vm.file, 4096 + 2048, 0);
+            vm.front().set_mem_table(&[region]).is_err()
+        },
+        |vm| {
+            let region =
+                VhostUserMemoryRegionInfo { guest_phys_addr: 512, ..region(&vm.file, 4096, 0) };
+            vm.front().set_mem_table(&[region]).is_err()
         },
         |vm| {
             // Of a file that is as large as it says.

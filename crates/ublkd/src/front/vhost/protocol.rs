@@ -95,7 +95,8 @@ impl VhostUserBackendReqHandlerMut for Device {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<Base>>> {
-        self.ram = Ram::share(regions.iter().copied().zip(files)).map_err(failed)?;
+        let shared = regions.iter().copied().zip(files).collect();
+        self.ram = Ram::share(shared).map_err(failed)?;
         self.find_rings();
         Ok(None)
     }

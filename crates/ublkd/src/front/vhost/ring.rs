@@ -257,9 +257,14 @@ impl Ring {
         }
         let refused = |error: virtio_queue::Error| Broken::Ring(error.to_string());
         loop {
+            let index = self.queue.avail_idx(ram.view(), Ordering::Acquire).map_err(refused)?.0;
             let mut available = self.queue.iter(ram.view()).map_err(refused)?;
             if let Some(chain) = available.next() {
                 return Ok(Some(chain.head_index()));
+            }
+            if index != self.queue.next_avail() {
+                // There is one, and it can't be read.
+                return Err(Broken::NoMemory);
             }
             if !self.queue.enable_notification(ram.view()).map_err(refused)? {
                 return Ok(None);
