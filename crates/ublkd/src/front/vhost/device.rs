@@ -247,7 +247,8 @@ impl Device {
         let (status, written) = match asked.what {
             What::Volume { op, range } => {
                 // Without flushes a driver takes what has ended for durable.
-                let fua = op == Op::Write && !has(self.features, VIRTIO_BLK_F_FLUSH);
+                let writes = matches!(op, Op::Write | Op::Discard | Op::WriteZeroes);
+                let fua = writes && !has(self.features, VIRTIO_BLK_F_FLUSH);
                 let data = (asked.data, asked.skip, asked.status);
                 self.jobs.begin(Job::new(volume, (at as u16, head), (op, fua), range, data));
                 return Ok(());
