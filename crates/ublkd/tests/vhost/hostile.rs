@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vhost::vhost_user::VhostUserFrontend;
 use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
+use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 use crate::machine::{DESCRIPTORS, Data, INDIRECT, MEMORY, NEXT, READ, WRITABLE, WRITE, place};
 use crate::world::{World, pattern};
@@ -217,6 +218,20 @@ fn half_a_message_is_not_waited_for() {
         assert!(rest.is_empty());
     }
     world.assert_serves();
+}
+
+#[test]
+fn more_descriptors_than_are_taken_keep_nobody_out() {
+    let world = World::with(|config| config.connections = 1);
+    let file = std::fs::File::open("/dev/null").expect("it is there");
+    let get_features = [1u32, 1, 0].map(u32::to_ne_bytes).concat();
+    let mut stuck = UnixStream::connect(world.path()).expect("it listens");
+    let sent = stuck.send_with_fds(&[&get_features[..]], &[file.as_raw_fd(); 33]);
+    sent.expect("the kernel takes so many");
+    world.assert_serves();
+    let mut rest = Vec::new();
+    stuck.read_to_end(&mut rest).ok();
+    assert!(rest.is_empty());
 }
 
 #[test]

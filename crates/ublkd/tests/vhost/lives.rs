@@ -1,8 +1,11 @@
 //! VMs and servers that come, go, and come back.
 
 use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
 
 use raidcore::engine::Op;
+use vhost::VhostBackend;
 
 use crate::machine::{Data, READ, Vm, WRITE};
 use crate::world::{World, pattern};
@@ -28,13 +31,29 @@ fn a_queue_that_stops_has_nothing_under_way() {
         (0..4).map(|lba| vm.ask(0, WRITE, lba * 8, Data::Out(&pattern(lba, 1)))).collect();
     world.back_end.wait_for_request();
     let back_end = world.back_end.clone();
-    let stopped = std::thread::spawn(move || (vm.stop(), vm));
+    let stopped = thread::spawn(move || (vm.stop(), vm));
     back_end.release();
     let (places, vm) = stopped.join().expect("it stops");
     let ended = slots.iter().filter(|&&slot| vm.outcome(0, slot, 0).0 == 0).count();
     assert_eq!(places, [ended as u32]);
     let written = world.log().iter().filter(|asked| asked.op == Op::Write).count();
     assert_eq!(places, [written as u32], "what was begun has ended");
+}
+
+#[test]
+fn a_queue_that_does_not_stop_in_time_is_left_as_it_is() {
+    let mut world = World::with(|config| config.patience = Duration::from_millis(50));
+    let mut vm = world.vm(1);
+    world.back_end.hold();
+    vm.ask(0, READ, 0, Data::In(4096));
+    world.back_end.wait_for_request();
+    let stopped = thread::spawn(move || (vm.front().get_vring_base(0).is_err(), vm));
+    world.stop();
+    let (is_cut, mut vm) = stopped.join().expect("it ends");
+    assert!(is_cut);
+    world.back_end.release();
+    world.wait_for_all_buffers();
+    assert!(vm.used(0).is_none(), "the connection had ended before");
 }
 
 #[test]

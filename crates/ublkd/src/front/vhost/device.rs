@@ -15,8 +15,9 @@ use rustix::event::epoll;
 use virtio_bindings::bindings::virtio_blk::VIRTIO_BLK_F_FLUSH;
 
 use super::config::{self, QUEUES_MAX, has};
+use super::control::Control;
 use super::inflight::Inflight;
-use super::jobs::{JOBS_MAX, Job, Jobs, Mailbox, Outcome};
+use super::jobs::{JOBS_MAX, Job, Jobs, Outcome};
 use super::memory::Ram;
 use super::request::{Broken, FAILED, OK, What};
 use super::ring::Ring;
@@ -61,6 +62,7 @@ pub(super) struct Device {
     pub(super) inflight: Option<Inflight>,
     pub(super) epoll: Arc<OwnedFd>,
     jobs: Jobs,
+    control: Arc<Control>,
     log: Log,
 }
 
@@ -68,7 +70,7 @@ impl Device {
     pub(super) fn new(
         volume: Volume,
         logical_block: LogicalBlock,
-        (epoll, mailbox): (Arc<OwnedFd>, Arc<Mailbox>),
+        (epoll, control): (Arc<OwnedFd>, Arc<Control>),
         log: Log,
     ) -> Self {
         Self {
@@ -78,7 +80,8 @@ impl Device {
             rings: (0..QUEUES_MAX).map(Ring::new).collect(),
             inflight: None,
             epoll,
-            jobs: Jobs::new(volume.clone(), mailbox),
+            jobs: Jobs::new(volume.clone(), Arc::clone(control.mailbox())),
+            control,
             volume,
             log,
         }
@@ -153,24 +156,28 @@ impl Device {
         takes && self.jobs.count() < JOBS_MAX && self.rings.iter().any(Ring::has_more)
     }
 
-    /// Waits until nothing of a queue is under way. Chains that were begun by the last process are
-    /// begun again before.
-    pub(super) fn drain(&mut self, at: usize) {
+    /// Waits until nothing of a queue is under way; false if the session must end before. Chains
+    /// that were begun by the last process are begun again before.
+    pub(super) fn drain(&mut self, at: usize) -> bool {
         while self.rings[at].repeats() {
             self.take(at);
         }
         loop {
+            if self.control.is_cut() || self.is_lost() {
+                return false;
+            }
             self.collect();
             self.submit();
             if self.rings[at].under_way() == 0 {
                 break;
             }
-            self.wait();
+            self.wait(|| self.control.is_cut());
         }
         let number = at as u16;
         if let Err(why) = self.rings[at].tell(&self.ram) {
             fail(&mut self.rings[at], number, &why, &self.log);
         }
+        true
     }
 
     /// Stops serving a queue; returns where it would go on.
@@ -206,13 +213,14 @@ impl Device {
             if self.jobs.count() == 0 {
                 return;
             }
-            self.wait();
+            self.wait(|| false);
         }
     }
 
-    fn wait(&self) {
-        let bell = self.jobs.mailbox().bell();
-        if bell.park(|| !self.jobs.is_quiet()) {
+    /// Waits for the volume, unless there is something else.
+    fn wait(&self, is_called: impl FnOnce() -> bool) {
+        let bell = self.control.mailbox().bell();
+        if bell.park(|| !self.jobs.is_quiet() || is_called()) {
             bell.listen();
             bell.unpark();
         }

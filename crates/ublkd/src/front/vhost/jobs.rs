@@ -168,10 +168,6 @@ impl Jobs {
         self.mailbox.is_quiet()
     }
 
-    pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.mailbox
-    }
-
     /// Takes a request up.
     pub(super) fn begin(&mut self, job: Job) {
         let slot = self.free.pop().unwrap_or_else(|| {

@@ -16,6 +16,7 @@
 
 mod claim;
 mod config;
+mod control;
 mod device;
 mod fault;
 mod inflight;
@@ -33,7 +34,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -42,8 +43,9 @@ use crate::front::{LogicalBlock, SocketError};
 use crate::guests::{Guest, Guests, Seldom};
 use crate::volume::Volume;
 use claim::Disk;
+use control::Control;
 use device::{Device, Log};
-use session::{Control, Ended, Session};
+use session::{Ended, Session};
 
 /// How a volume is served.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,7 +91,8 @@ impl VhostServer {
         let (stop, stopping) = watch::channel(false);
         let disk = Disk::default();
         let log = Arc::default();
-        let service = Service { volume, config, disk: disk.clone(), stopping, log };
+        let threads = Arc::new(Semaphore::new(config.connections.max(1).into()));
+        let service = Service { volume, config, disk: disk.clone(), stopping, threads, log };
         let accepting = tokio::spawn(accept(listener, file, service));
         Ok(Self { path, disk, stop, accepting: Some(accepting) })
     }
@@ -145,6 +148,8 @@ struct Service {
     config: VhostConfig,
     disk: Disk,
     stopping: watch::Receiver<bool>,
+    /// As many as connections.
+    threads: Arc<Semaphore>,
     /// Clients' errors are logged at intervals.
     log: Arc<Mutex<Seldom>>,
 }
@@ -169,7 +174,7 @@ impl Service {
     /// Serves a connection on this thread until its end.
     fn serve(&self, stream: io::Result<std::os::unix::net::UnixStream>, guest: &Guest, at: &At) {
         let make = |epoll| {
-            let told = (epoll, Arc::clone(at.control.mailbox()));
+            let told = (epoll, Arc::clone(&at.control));
             let log = Log { peer: at.peer.clone(), seldom: Arc::clone(&self.log) };
             Device::new(self.volume.clone(), self.config.logical_block, told, log)
         };
@@ -217,7 +222,13 @@ impl Drop for CutAtEnd {
 }
 
 async fn connection(stream: UnixStream, service: Service, guest: Guest) {
-    let control = match Control::new() {
+    // One that was sent away ends soon, and has its memory and its buffers until then.
+    let threads = Arc::clone(&service.threads);
+    let thread = tokio::select! {
+        Ok(thread) = threads.acquire_owned() => thread,
+        () = service.stops() => return,
+    };
+    let control = match Control::new(&stream) {
         Ok(control) => control,
         Err(error) => return service.tell("a VMM", &error.into()),
     };
@@ -227,6 +238,7 @@ async fn connection(stream: UnixStream, service: Service, guest: Guest) {
     let stream = stream.into_std();
     let serve = move || {
         own.serve(stream, &guest, &at);
+        drop(thread);
         // The receiver is gone if the task was sent away.
         ended.send(()).ok();
     };

@@ -9,7 +9,6 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +18,8 @@ use tokio::time::Instant;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
 use super::claim::{Claim, Disk, Entry};
+use super::control::Control;
 use super::device::{Device, QUEUE_EVENTS};
-use super::jobs::Mailbox;
 use crate::guests::{Busy, Guest};
 
 /// The size of a message's head, and where its size is.
@@ -63,45 +62,6 @@ pub(super) enum Ended {
     System(#[from] io::Error),
 }
 
-/// What others tell a session.
-pub(super) struct Control {
-    stop: AtomicBool,
-    cut: AtomicBool,
-    mailbox: Arc<Mailbox>,
-}
-
-impl Control {
-    pub(super) fn new() -> io::Result<Arc<Self>> {
-        let (stop, cut) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Arc::new(Self { stop, cut, mailbox: Mailbox::new()? }))
-    }
-
-    /// Where answers come.
-    pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.mailbox
-    }
-
-    /// It is to end when what it has taken up is answered.
-    pub(super) fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.mailbox.bell().ring();
-    }
-
-    /// It is to end now.
-    pub(super) fn cut(&self) {
-        self.cut.store(true, Ordering::SeqCst);
-        self.mailbox.bell().ring();
-    }
-
-    fn stops(&self) -> bool {
-        self.stop.load(Ordering::SeqCst)
-    }
-
-    fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::SeqCst)
-    }
-}
-
 /// See the [module](self).
 pub(super) struct Session {
     stream: UnixStream,
@@ -133,7 +93,7 @@ impl Session {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let edges = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         epoll::add(&*epoll, &stream, epoll::EventData::new_u64(SOCKET), edges)?;
-        let bell = control.mailbox.bell().file();
+        let bell = control.mailbox().bell().file();
         epoll::add(&*epoll, bell, epoll::EventData::new_u64(BELL), edges)?;
         let device = Arc::new(Mutex::new(make(Arc::clone(&epoll))));
         let handler = BackendReqHandler::from_stream(stream.try_clone()?, Arc::clone(&device));
@@ -281,7 +241,7 @@ impl Session {
     /// Waits for events, unless there is something to be done at once.
     fn sleep(&mut self, again: bool, waits: bool, stops: bool) -> Result<(), Ended> {
         let control = Arc::clone(&self.control);
-        let bell = control.mailbox.bell();
+        let bell = control.mailbox().bell();
         let changed = || control.stops() != stops || control.is_cut();
         let sleeps = !again && bell.park(|| !self.device().is_quiet() || changed());
         let left = self.incomplete.map(|since| self.patience.saturating_sub(since.elapsed()));
