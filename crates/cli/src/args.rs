@@ -288,7 +288,7 @@ pub(crate) struct StartArgs {
     #[arg(long, requires = "nbd_tcp")]
     pub(crate) nbd_allow_remote: bool,
     /// Serve to virtual machines by vhost-user-blk, on a Unix socket; in the run directory if no path
-    /// is given
+    /// is given. Not for log volumes
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     pub(crate) vhost: Option<Option<PathBuf>>,
     /// Serve as a file in this directory

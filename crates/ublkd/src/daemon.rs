@@ -155,6 +155,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Ok(());
         }
     };
+    fronts::permit(&config.fronts, attached.is_log())?;
     if let Some(becomes) = &config.becomes {
         becomes::begin(&mut attached.groups[0], becomes)?;
     }

@@ -22,6 +22,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// As from [`run`](super::run).
 pub fn check(config: &DaemonConfig) -> Result<(), DaemonError> {
     let attached = look(config)?;
+    fronts::permit(&config.fronts, attached.is_log())?;
     Choice::new(config.policy, &attached)?;
     Host::probe(&config.host).map_err(DaemonError::Host)?;
     Ok(fronts::check(&config.fronts)?)

@@ -56,9 +56,23 @@ pub enum FrontError {
     /// vhost-user can't.
     #[error(transparent)]
     Vhost(#[from] SocketError),
+    /// vhost-user is for other arrays.
+    #[error(
+        "a log volume keeps acknowledged writes in memory until they are flushed, and a virtual \
+         machine would go on without them after a crash; serve it by another front end than --vhost"
+    )]
+    VhostOfLog,
     /// ublk can't.
     #[error(transparent)]
     Ublk(#[from] UblkError),
+}
+
+/// Whether front ends may serve the array.
+///
+/// # Errors
+/// If one is not for such an array.
+pub(super) fn permit(config: &FrontConfig, is_log: bool) -> Result<(), FrontError> {
+    if config.vhost && is_log { Err(FrontError::VhostOfLog) } else { Ok(()) }
 }
 
 /// Whether front ends could serve, as far as that shows while another process serves in their place.
@@ -257,7 +271,7 @@ impl Fronts {
             let socket = config.vhost_socket.clone();
             let socket = socket.unwrap_or_else(|| run_dir.join(format!("{}.vhost", volume.name())));
             let mut vhost = VhostConfig::new(socket);
-            (vhost.logical_block, vhost.forgets) = (config.logical_block, owner.forgets);
+            vhost.logical_block = config.logical_block;
             let server = VhostServer::start(volume.clone(), vhost).await?;
             self.add("vhost-user", server.path().display());
             self.vhost = Some(server);

@@ -35,8 +35,6 @@ const USER: u64 = 0x7f00_0000_0000;
 /// Descriptors of a queue, three for each request.
 pub(crate) const DESCRIPTORS: u16 = 64;
 const SLOTS: u16 = DESCRIPTORS / 3;
-/// The event index, which this driver does not know.
-const EVENT_IDX: u64 = 1 << 29;
 const VHOST_PROTOCOL: u64 = 1 << 30;
 const FLUSH_FEATURE: u64 = 1 << 9;
 
@@ -115,7 +113,7 @@ impl Vm {
         assert!(protocol.contains(wanted), "{protocol:?}");
         front.set_protocol_features(wanted).expect("they are offered");
         front.set_hdr_flags(vhost::vhost_user::message::VhostUserHeaderFlag::NEED_REPLY);
-        let left = if self.flushes { EVENT_IDX } else { EVENT_IDX | FLUSH_FEATURE };
+        let left = if self.flushes { 0 } else { FLUSH_FEATURE };
         front.set_features(offered & !left | VHOST_PROTOCOL).expect("they are offered");
         self.front = Some(front);
     }
@@ -304,13 +302,33 @@ impl Vm {
     /// Waits until a chain comes back.
     pub(crate) fn wait(&mut self, queue: u16) -> (u16, u32) {
         loop {
+            self.want_call(queue);
             if let Some(used) = self.used(queue) {
                 return used;
             }
-            let call = &self.queues[usize::from(queue)].call;
-            wait_for(call, "the disk does not answer");
-            call.read().ok();
+            self.wait_for_call(queue);
         }
+    }
+
+    /// Says that the next chain that comes back is to be told.
+    fn want_call(&self, queue: u16) {
+        let queue = &self.queues[usize::from(queue)];
+        let place = queue.at + 0x4004 + 2 * u64::from(DESCRIPTORS);
+        self.memory.store(queue.seen, GuestAddress(place), Ordering::SeqCst).expect("memory");
+    }
+
+    /// Waits until the disk tells that there is something.
+    pub(crate) fn wait_for_call(&self, queue: u16) {
+        let call = &self.queues[usize::from(queue)].call;
+        wait_for(call, "the disk does not answer");
+        call.read().ok();
+    }
+
+    /// Gives a queue another event for what comes back.
+    pub(crate) fn replace_call(&mut self, queue: u16) {
+        self.queues[usize::from(queue)].call = event();
+        let (front, at) = (self.front.as_ref().expect("it is connected"), usize::from(queue));
+        front.set_vring_call(at, &self.queues[at].call).expect("an event");
     }
 
     /// Waits until the disk says that the queue is broken.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vhost::vhost_user::VhostUserFrontend;
 use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
+use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 use crate::machine::{DESCRIPTORS, Data, INDIRECT, MEMORY, NEXT, READ, WRITABLE, WRITE, place};
 use crate::world::{World, pattern};
@@ -25,7 +26,7 @@ fn breaks(what: &str, hostile: impl FnOnce(&mut crate::machine::Vm)) {
     vm.reboot(1);
     vm.start();
     assert!(vm.read(0, 4096) == pattern(0, 1), "{what}, and it was reset");
-    vm.stop();
+    vm.disconnect();
     world.assert_serves();
 }
 
@@ -144,7 +145,7 @@ fn data_that_are_not_in_memory_fail_their_request() {
             assert_eq!(vm.get(head + 16, 1), [1], "{kind} at {at:x}");
         }
     }
-    vm.stop();
+    vm.disconnect();
     assert!(world.log().iter().all(|asked| asked.op != raidcore::engine::Op::Write));
     world.assert_serves();
 }
@@ -163,7 +164,7 @@ fn lengths_that_overflow_are_only_too_long() {
     vm.offer(0, 0);
     vm.wait(0);
     assert_eq!(vm.get(head + 16, 1), [1], "not so much is there to be read");
-    vm.stop();
+    vm.disconnect();
     world.assert_serves();
 }
 
@@ -193,7 +194,7 @@ fn memory_that_vanishes_ends_its_connection_only() {
     }
     let mut vm = world.vm(1);
     assert!(vm.read(0, 4096) == pattern(0, 1), "nothing was written of what was gone");
-    vm.stop();
+    vm.disconnect();
     world.assert_serves();
 }
 
@@ -217,6 +218,20 @@ fn half_a_message_is_not_waited_for() {
         assert!(rest.is_empty());
     }
     world.assert_serves();
+}
+
+#[test]
+fn more_descriptors_than_are_taken_keep_nobody_out() {
+    let world = World::with(|config| config.connections = 1);
+    let file = std::fs::File::open("/dev/null").expect("it is there");
+    let get_features = [1u32, 1, 0].map(u32::to_ne_bytes).concat();
+    let mut stuck = UnixStream::connect(world.path()).expect("it listens");
+    let sent = stuck.send_with_fds(&[&get_features[..]], &[file.as_raw_fd(); 33]);
+    sent.expect("the kernel takes so many");
+    world.assert_serves();
+    let mut rest = Vec::new();
+    stuck.read_to_end(&mut rest).ok();
+    assert!(rest.is_empty());
 }
 
 #[test]
@@ -249,7 +264,7 @@ fn who_takes_no_replies_is_cut_off() {
 #[test]
 fn a_vmm_that_asks_for_what_is_not_offered_is_refused() {
     type Hostile = fn(&mut crate::machine::Vm) -> bool;
-    let tries: [Hostile; 9] = [
+    let tries: [Hostile; 11] = [
         |vm| vm.front().set_vring_num(0, 3).is_err(),
         |vm| vm.front().set_vring_num(0, 2048).is_err(),
         |vm| vm.front().set_features(1 << 63).is_err(),
@@ -265,6 +280,15 @@ fn a_vmm_that_asks_for_what_is_not_offered_is_refused() {
         |vm| {
             let regions = [region(&vm.file, 8192, 0), region(&vm.file, 8192, 4096)];
             vm.front().set_mem_table(&regions).is_err()
+        },
+        |vm| {
+            let region = region(&vm.file, 4096 + 2048, 0);
+            vm.front().set_mem_table(&[region]).is_err()
+        },
+        |vm| {
+            let region =
+                VhostUserMemoryRegionInfo { guest_phys_addr: 512, ..region(&vm.file, 4096, 0) };
+            vm.front().set_mem_table(&[region]).is_err()
         },
         |vm| {
             // Of a file that is as large as it says.

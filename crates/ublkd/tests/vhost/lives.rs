@@ -1,8 +1,11 @@
 //! VMs and servers that come, go, and come back.
 
 use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
 
 use raidcore::engine::Op;
+use vhost::VhostBackend;
 
 use crate::machine::{Data, READ, Vm, WRITE};
 use crate::world::{World, pattern};
@@ -28,13 +31,29 @@ fn a_queue_that_stops_has_nothing_under_way() {
         (0..4).map(|lba| vm.ask(0, WRITE, lba * 8, Data::Out(&pattern(lba, 1)))).collect();
     world.back_end.wait_for_request();
     let back_end = world.back_end.clone();
-    let stopped = std::thread::spawn(move || (vm.stop(), vm));
+    let stopped = thread::spawn(move || (vm.stop(), vm));
     back_end.release();
     let (places, vm) = stopped.join().expect("it stops");
     let ended = slots.iter().filter(|&&slot| vm.outcome(0, slot, 0).0 == 0).count();
     assert_eq!(places, [ended as u32]);
     let written = world.log().iter().filter(|asked| asked.op == Op::Write).count();
     assert_eq!(places, [written as u32], "what was begun has ended");
+}
+
+#[test]
+fn a_queue_that_does_not_stop_in_time_is_left_as_it_is() {
+    let mut world = World::with(|config| config.patience = Duration::from_millis(50));
+    let mut vm = world.vm(1);
+    world.back_end.hold();
+    vm.ask(0, READ, 0, Data::In(4096));
+    world.back_end.wait_for_request();
+    let stopped = thread::spawn(move || (vm.front().get_vring_base(0).is_err(), vm));
+    world.stop();
+    let (is_cut, mut vm) = stopped.join().expect("it ends");
+    assert!(is_cut);
+    world.back_end.release();
+    world.wait_for_all_buffers();
+    assert!(vm.used(0).is_none(), "the connection had ended before");
 }
 
 #[test]
@@ -70,6 +89,24 @@ fn a_second_vm_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
+fn a_vm_that_is_paused_has_the_disk_until_it_is_gone() {
+    let world = World::new();
+    let mut paused = world.vm(1);
+    paused.write(0, &pattern(0, 1));
+    paused.stop();
+    let mut second = Vm::new(1);
+    second.boot(&world.path());
+    second.wait_for_end();
+    let server = world.server.as_ref().expect("it runs");
+    assert!(server.shut(false).is_err(), "it is in use");
+    paused.start();
+    assert!(paused.read(0, 4096) == pattern(0, 1));
+    paused.stop();
+    paused.disconnect();
+    world.assert_serves();
+}
+
+#[test]
 fn a_vm_goes_on_with_the_next_server() {
     let mut world = World::new();
     let mut vm = world.vm(2);
@@ -84,6 +121,24 @@ fn a_vm_goes_on_with_the_next_server() {
     let (status, data) = vm.outcome(0, slot, 8 * 4096);
     assert!(status == 0 && data == pattern(0, 8));
     vm.write(0, &pattern(5, 8));
+}
+
+#[test]
+fn a_guest_is_told_of_what_it_may_have_missed() {
+    let mut world = World::new();
+    let mut vm = world.vm(1);
+    let slot = vm.ask(0, READ, 0, Data::In(4096));
+    // As if the server had died, or the event had been another one, before this was told.
+    vm.wait_for_call(0);
+    vm.replace_call(0);
+    vm.wait_for_call(0);
+    world.stop();
+    vm.wait_for_end();
+    vm.disconnect();
+    world.serve(|_| {});
+    vm.boot(&world.path());
+    vm.wait_for_call(0);
+    assert_eq!(vm.used(0), Some((slot * 3, 4097)));
 }
 
 #[test]
@@ -117,26 +172,6 @@ fn what_a_server_did_not_end_is_begun_again_in_its_order() {
     let lbas: Vec<u64> = next.log().iter().take(4).map(|asked| asked.lba.0).collect();
     let place = |lba| lbas.iter().position(|&at| at == lba).expect("it was written");
     assert!(place(1) < place(3) && place(2) < place(4), "{lbas:?}");
-}
-
-#[test]
-fn who_relies_on_lost_writes_is_refused_until_it_is_reset() {
-    let mut world = World::new();
-    let mut vm = world.vm(1);
-    vm.write(0, &pattern(0, 1));
-    world.stop();
-    vm.wait_for_end();
-    vm.disconnect();
-    world.serve(|config| config.forgets = true);
-    vm.boot(&world.path());
-    vm.wait_for_end();
-    vm.disconnect();
-    vm.reboot(1);
-    vm.boot(&world.path());
-    vm.write(0, &pattern(1, 1));
-    vm.stop();
-    vm.start();
-    assert!(vm.read(0, 4096) == pattern(1, 1), "what this server has begun goes on");
 }
 
 #[test]

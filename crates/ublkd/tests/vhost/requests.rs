@@ -82,7 +82,12 @@ fn a_driver_that_knows_no_flushes_gets_durable_writes() {
     vm.flushes = false;
     vm.boot(&world.path());
     vm.write(0, &pattern(0, 1));
-    assert!(world.log().last().expect("a write").fua);
+    assert_eq!(vm.range(DISCARD, 0, 8, 0), 0);
+    assert_eq!(vm.range(WRITE_ZEROES, 8, 8, 0), 0);
+    assert_eq!(vm.request(READ, 0, Data::In(4096)).0, 0);
+    let durable: Vec<(Op, bool)> = world.log().iter().map(|asked| (asked.op, asked.fua)).collect();
+    let (write, discard, zeros) = (Op::Write, Op::Discard, Op::WriteZeroes);
+    assert_eq!(durable, [(write, true), (discard, true), (zeros, true), (Op::Read, false)]);
     let world = World::new();
     world.vm(1).write(0, &pattern(0, 1));
     assert!(!world.log().last().expect("a write").fua);

@@ -2,8 +2,10 @@
 //!
 //! Invariants:
 //! - One session has the disk at a time: two VMs would destroy each other's file systems.
-//! - A session has it until nothing of it is under way, even if its VMM is gone: what its successor
-//!   begins again does not meet it.
+//! - A session that has served queues has it until its connection ends, even if they have stopped:
+//!   the VM may only be paused.
+//! - It has it until nothing of it is under way, even if its VMM is gone: what its successor begins
+//!   again does not meet it.
 //! - Once it is shut, no session gets it until it is opened again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

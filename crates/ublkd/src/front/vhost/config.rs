@@ -26,6 +26,10 @@ pub(super) const REGIONS_MAX: usize = 64;
 /// The size of a serial number.
 pub(super) const ID_BYTES: usize = 20;
 
+/// The most bytes of a request's data. A guest is told in 32 bits how much was written, and they lie
+/// in at most 2^20 blocks, the first and the last of which they may share with others.
+pub(super) const DATA_BYTES_MAX: u64 = (1 << 32) - 2 * BLOCK_BYTES as u64;
+
 const BLOCK_SECTORS: u32 = BLOCK_BYTES as u32 / SECTOR_BYTES as u32;
 /// The most sectors of a discard or write-zeroes.
 pub(super) const RANGE_SECTORS_MAX: u32 = RANGE_BLOCKS_MAX * BLOCK_SECTORS;

@@ -7,7 +7,6 @@
 //! - After the connection has ended nothing of the VM is touched ([`Device::forsake`]): its guest may
 //!   have been reset, and use the memory for something else.
 
-use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,8 +15,9 @@ use rustix::event::epoll;
 use virtio_bindings::bindings::virtio_blk::VIRTIO_BLK_F_FLUSH;
 
 use super::config::{self, QUEUES_MAX, has};
+use super::control::Control;
 use super::inflight::Inflight;
-use super::jobs::{JOBS_MAX, Job, Jobs, Mailbox, Outcome};
+use super::jobs::{JOBS_MAX, Job, Jobs, Outcome};
 use super::memory::Ram;
 use super::request::{Broken, FAILED, OK, What};
 use super::ring::Ring;
@@ -28,30 +28,8 @@ use crate::volume::Volume;
 /// The most chains that are taken from a queue before others have their turn.
 const TURN: usize = 64;
 
-/// The most regions that are remembered.
-const MADE_MAX: usize = 4096;
-
 /// The event numbers of queues begin here.
 pub(super) const QUEUE_EVENTS: u64 = 2;
-
-/// The regions of what is under way that this process has made.
-#[derive(Clone, Default)]
-pub(super) struct Made(Arc<Mutex<BTreeSet<(u64, u64)>>>);
-
-impl Made {
-    pub(super) fn add(&self, identity: (u64, u64)) {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A VM needs one, and one more for each reset.
-        if made.len() >= MADE_MAX {
-            made.pop_first();
-        }
-        made.insert(identity);
-    }
-
-    fn has(&self, identity: (u64, u64)) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&identity)
-    }
-}
 
 /// Says what drivers have broken, at intervals.
 pub(super) struct Log {
@@ -82,13 +60,9 @@ pub(super) struct Device {
     pub(super) ram: Ram,
     pub(super) rings: Vec<Ring>,
     pub(super) inflight: Option<Inflight>,
-    pub(super) made: Made,
-    /// Whether acknowledged writes that were not flushed were lost with the last process.
-    pub(super) forgets: bool,
-    /// The queues that this session has served.
-    pub(super) served: BTreeSet<u16>,
     pub(super) epoll: Arc<OwnedFd>,
     jobs: Jobs,
+    control: Arc<Control>,
     log: Log,
 }
 
@@ -96,8 +70,7 @@ impl Device {
     pub(super) fn new(
         volume: Volume,
         logical_block: LogicalBlock,
-        (made, forgets): (Made, bool),
-        (epoll, mailbox): (Arc<OwnedFd>, Arc<Mailbox>),
+        (epoll, control): (Arc<OwnedFd>, Arc<Control>),
         log: Log,
     ) -> Self {
         Self {
@@ -106,11 +79,9 @@ impl Device {
             ram: Ram::default(),
             rings: (0..QUEUES_MAX).map(Ring::new).collect(),
             inflight: None,
-            made,
-            forgets,
-            served: BTreeSet::new(),
             epoll,
-            jobs: Jobs::new(volume.clone(), mailbox),
+            jobs: Jobs::new(volume.clone(), Arc::clone(control.mailbox())),
+            control,
             volume,
             log,
         }
@@ -131,7 +102,7 @@ impl Device {
         self.jobs.count() == 0
     }
 
-    /// Whether no answer of the volume waits to be looked at.
+    /// Whether nothing of the volume waits to be looked at. A buffer that has come is told once.
     pub(super) fn is_quiet(&self) -> bool {
         self.jobs.is_quiet()
     }
@@ -154,24 +125,10 @@ impl Device {
         let ready: Vec<u16> =
             (0..QUEUES_MAX).filter(|&at| self.rings[usize::from(at)].is_ready()).collect();
         for at in ready {
-            self.served.insert(at);
             let ring = &mut self.rings[usize::from(at)];
             if let Err(why) = ring.start(&self.ram, self.inflight.as_ref(), self.features) {
                 fail(ring, at, &why, &self.log);
             }
-        }
-    }
-
-    /// Why this session must not be served: its VM relies on writes that were lost.
-    pub(super) fn relies_on_lost_writes(&self) -> bool {
-        if !self.forgets {
-            return false;
-        }
-        match &self.inflight {
-            Some(inflight) => !self.made.has(inflight.identity()),
-            None => (0..).zip(&self.rings).any(|(at, ring)| {
-                ring.is_ready() && ring.begins_in_the_middle() && !self.served.contains(&at)
-            }),
         }
     }
 
@@ -199,24 +156,28 @@ impl Device {
         takes && self.jobs.count() < JOBS_MAX && self.rings.iter().any(Ring::has_more)
     }
 
-    /// Waits until nothing of a queue is under way. Chains that were begun by the last process are
-    /// begun again before.
-    pub(super) fn drain(&mut self, at: usize) {
+    /// Waits until nothing of a queue is under way; false if the session must end before. Chains
+    /// that were begun by the last process are begun again before.
+    pub(super) fn drain(&mut self, at: usize) -> bool {
         while self.rings[at].repeats() {
             self.take(at);
         }
         loop {
+            if self.control.is_cut() || self.is_lost() {
+                return false;
+            }
             self.collect();
             self.submit();
             if self.rings[at].under_way() == 0 {
                 break;
             }
-            self.wait();
+            self.wait(|| self.control.is_cut());
         }
         let number = at as u16;
         if let Err(why) = self.rings[at].tell(&self.ram) {
             fail(&mut self.rings[at], number, &why, &self.log);
         }
+        true
     }
 
     /// Stops serving a queue; returns where it would go on.
@@ -252,13 +213,14 @@ impl Device {
             if self.jobs.count() == 0 {
                 return;
             }
-            self.wait();
+            self.wait(|| false);
         }
     }
 
-    fn wait(&self) {
-        let bell = self.jobs.mailbox().bell();
-        if bell.park(|| !self.jobs.is_quiet()) {
+    /// Waits for the volume, unless there is something else.
+    fn wait(&self, is_called: impl FnOnce() -> bool) {
+        let bell = self.control.mailbox().bell();
+        if bell.park(|| !self.jobs.is_quiet() || is_called()) {
             bell.listen();
             bell.unpark();
         }
@@ -293,7 +255,8 @@ impl Device {
         let (status, written) = match asked.what {
             What::Volume { op, range } => {
                 // Without flushes a driver takes what has ended for durable.
-                let fua = op == Op::Write && !has(self.features, VIRTIO_BLK_F_FLUSH);
+                let writes = matches!(op, Op::Write | Op::Discard | Op::WriteZeroes);
+                let fua = writes && !has(self.features, VIRTIO_BLK_F_FLUSH);
                 let data = (asked.data, asked.skip, asked.status);
                 self.jobs.begin(Job::new(volume, (at as u16, head), (op, fua), range, data));
                 return Ok(());

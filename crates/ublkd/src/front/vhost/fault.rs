@@ -19,16 +19,44 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 const PLACES: usize = 1024;
 
 struct Place {
-    /// The first byte's address; 0 if the place is free.
+    taken: AtomicBool,
+    /// Odd while the address and the size are changed.
+    version: AtomicUsize,
+    /// The first byte's address.
     base: AtomicUsize,
-    /// The size; 0 while it is not guarded.
+    /// The size; 0 while nothing is guarded.
     bytes: AtomicUsize,
     lost: AtomicBool,
 }
 
 static GUARDED: [Place; PLACES] = [const {
-    Place { base: AtomicUsize::new(0), bytes: AtomicUsize::new(0), lost: AtomicBool::new(false) }
+    Place {
+        taken: AtomicBool::new(false),
+        version: AtomicUsize::new(0),
+        base: AtomicUsize::new(0),
+        bytes: AtomicUsize::new(0),
+        lost: AtomicBool::new(false),
+    }
 }; PLACES];
+
+impl Place {
+    /// Changes what is guarded; only who has taken the place does.
+    fn set(&self, base: usize, bytes: usize) {
+        self.version.fetch_add(1, Ordering::SeqCst);
+        self.base.store(base, Ordering::SeqCst);
+        self.bytes.store(bytes, Ordering::SeqCst);
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The address and the size, which belong together. `None` while they change: who accesses
+    /// guarded memory does not change its place, so that is another's.
+    fn get(&self) -> Option<(usize, usize)> {
+        let version = self.version.load(Ordering::SeqCst);
+        let place = (self.base.load(Ordering::SeqCst), self.bytes.load(Ordering::SeqCst));
+        let is_one = version.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == version;
+        is_one.then_some(place)
+    }
+}
 
 /// What handled SIGBUS before.
 static BEFORE: OnceLock<Before> = OnceLock::new();
@@ -56,13 +84,13 @@ impl Guarded {
         install()?;
         let free = |place: &Place| {
             let order = (Ordering::SeqCst, Ordering::Relaxed);
-            place.base.compare_exchange(0, base as usize, order.0, order.1).is_ok()
+            place.taken.compare_exchange(false, true, order.0, order.1).is_ok()
         };
         let Some(at) = GUARDED.iter().position(free) else {
             return Err(io::Error::other("too many pieces of memory of VMs are mapped"));
         };
         GUARDED[at].lost.store(false, Ordering::SeqCst);
-        GUARDED[at].bytes.store(bytes, Ordering::SeqCst);
+        GUARDED[at].set(base as usize, bytes);
         Ok(Self(at))
     }
 
@@ -74,8 +102,8 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        GUARDED[self.0].bytes.store(0, Ordering::SeqCst);
-        GUARDED[self.0].base.store(0, Ordering::SeqCst);
+        GUARDED[self.0].set(0, 0);
+        GUARDED[self.0].taken.store(false, Ordering::SeqCst);
     }
 }
 
@@ -111,13 +139,11 @@ fn handler() -> usize {
 extern "C" fn on_fault(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel passes a live one, as the handler was installed with SA_SIGINFO.
     let at = unsafe { (*info).si_addr() } as usize;
-    let within = |place: &&Place| {
-        let base = place.base.load(Ordering::SeqCst);
-        at.checked_sub(base).is_some_and(|offset| offset < place.bytes.load(Ordering::SeqCst))
+    let around = |place: &'static Place| {
+        let (base, bytes) = place.get()?;
+        (at.checked_sub(base)? < bytes).then_some((place, base as *mut libc::c_void, bytes))
     };
-    if let Some(place) = GUARDED.iter().find(within) {
-        let base = place.base.load(Ordering::SeqCst) as *mut libc::c_void;
-        let bytes = place.bytes.load(Ordering::SeqCst);
+    if let Some((place, base, bytes)) = GUARDED.iter().find_map(around) {
         let zeros = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the range is a mapping of its holder's, who accesses it as memory that anyone may

@@ -11,13 +11,13 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vhost::vhost_user::message::VhostUserInflight;
 use vm_memory::{Bytes, MmapRegion, VolatileMemory, VolatileSlice};
 
+use super::config::{QUEUE_SIZE_MAX, QUEUES_MAX};
 use super::fault::Guarded;
 use super::memory::map;
 
@@ -26,6 +26,8 @@ const VERSION: u16 = 1;
 /// The size of a queue's head, and of an entry.
 const HEAD: usize = 16;
 const ENTRY: usize = 16;
+/// How much larger than needed a region may be: a VMM may complete a page, even a huge one.
+const SLACK: u64 = 2 << 20;
 /// Queues begin at multiples of this.
 const ALIGN: usize = 64;
 
@@ -45,7 +47,6 @@ pub(super) struct Inflight {
     map: MmapRegion,
     queues: u16,
     entries: u16,
-    identity: (u64, u64),
 }
 
 /// What a queue has begun.
@@ -74,21 +75,23 @@ impl Inflight {
     /// The region that a VMM has kept.
     ///
     /// # Errors
-    /// If it can't be mapped, or if it is too small.
+    /// If it can't be mapped, or if its size is not that of such a region.
     pub(super) fn open(told: &VhostUserInflight, file: File) -> io::Result<Self> {
         let (queues, entries) = (told.num_queues, told.queue_size);
-        if told.mmap_size < (stride(entries) * usize::from(queues)) as u64 {
-            return Err(io::Error::other("the region of what is under way is too small"));
+        if queues > QUEUES_MAX || entries > QUEUE_SIZE_MAX {
+            return Err(io::Error::other("the region of what is under way is of too many queues"));
         }
-        let identity = identity(&file)?;
+        let needed = (stride(entries) * usize::from(queues)) as u64;
+        if !(needed..=needed + SLACK).contains(&told.mmap_size) {
+            let told = format!(
+                "the region of what is under way has {} bytes instead of {needed}",
+                told.mmap_size
+            );
+            return Err(io::Error::other(told));
+        }
         let map = map(file, told.mmap_offset, told.mmap_size)?;
         let guarded = Guarded::new(map.as_ptr(), map.size())?;
-        Ok(Self { guarded, map, queues, entries, identity })
-    }
-
-    /// Which file it is.
-    pub(super) fn identity(&self) -> (u64, u64) {
-        self.identity
+        Ok(Self { guarded, map, queues, entries })
     }
 
     /// Whether it has vanished.
@@ -169,15 +172,6 @@ impl Inflight {
     }
 }
 
-/// Which file it is.
-///
-/// # Errors
-/// If the kernel does not tell.
-pub(super) fn identity(file: &File) -> io::Result<(u64, u64)> {
-    let metadata = file.metadata()?;
-    Ok((metadata.dev(), metadata.ino()))
-}
-
 fn stride(entries: u16) -> usize {
     (HEAD + ENTRY * usize::from(entries)).next_multiple_of(ALIGN)
 }
@@ -237,7 +231,11 @@ mod tests {
         std::os::unix::fs::FileExt::write_all_at(&file, &[1, 0], 8).expect("memory");
         let begun = open(&told, &file).recover(0, 0).expect("its version");
         assert!(begun.heads.is_empty(), "255 is not 1");
-        let small = VhostUserInflight::new(64, 0, 2, 8);
-        assert!(Inflight::open(&small, file).is_err());
+        file.set_len(8 << 20).expect_err("it is sealed");
+        for (bytes, queues, entries) in [(64, 2, 8), (4 << 20, 2, 8), (1 << 20, 65, 8)] {
+            let told = VhostUserInflight::new(bytes, 0, queues, entries);
+            let file = file.try_clone().expect("a descriptor");
+            assert!(Inflight::open(&told, file).is_err());
+        }
     }
 }

@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -93,20 +94,25 @@ struct Ended {
 /// Where the volume's answers come, and what wakes the session.
 pub(super) struct Mailbox {
     ended: Mutex<Vec<Ended>>,
+    /// Whether a buffer that is wanted has come. The bell does not keep that for a thread that is
+    /// about to sleep.
+    woken: AtomicBool,
     bell: Bell,
 }
 
 impl Mailbox {
     pub(super) fn new() -> std::io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { ended: Mutex::default(), bell: Bell::new()? }))
+        let (ended, woken) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Arc::new(Self { ended, woken, bell: Bell::new()? }))
     }
 
     pub(super) fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+    /// Whether nothing has come. That a buffer has is told once.
+    fn is_quiet(&self) -> bool {
+        !self.woken.swap(false, Ordering::SeqCst) && self.lock().is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Ended>> {
@@ -123,6 +129,7 @@ impl Port for Mailbox {
 
 impl Wake for Mailbox {
     fn wake(self: Arc<Self>) {
+        self.woken.store(true, Ordering::SeqCst);
         self.bell.ring();
     }
 }
@@ -155,13 +162,10 @@ impl Jobs {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether no answer has come that was not looked at.
+    /// Whether nothing has come that was not looked at: no answer, and no buffer. That a buffer has
+    /// is told once, and then [`Jobs::submit`] is due.
     pub(super) fn is_quiet(&self) -> bool {
-        self.mailbox.is_empty()
-    }
-
-    pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.mailbox
+        self.mailbox.is_quiet()
     }
 
     /// Takes a request up.
@@ -278,5 +282,18 @@ impl Job {
         if self.result != Outcome::Left {
             self.result = Outcome::Status(FAILED);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_comes_before_the_session_sleeps_is_not_missed() {
+        let mailbox = Mailbox::new().expect("a bell");
+        Waker::from(Arc::clone(&mailbox)).wake();
+        assert!(!mailbox.bell().park(|| !mailbox.is_quiet()), "there is something to be done");
+        assert!(mailbox.bell().park(|| !mailbox.is_quiet()), "it was done");
     }
 }

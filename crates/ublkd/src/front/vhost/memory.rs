@@ -21,6 +21,12 @@ use super::fault::Guarded;
 /// The most memory of a VM, 4 TiB: all connections together must leave addresses to this process.
 const BYTES_MAX: u64 = 4 << 40;
 
+/// Where regions begin and end, so that what a guest reads or writes at once lies in one of them.
+const PAGE_BYTES: u64 = 4096;
+
+/// What `fstatfs` calls files of huge pages.
+const HUGETLBFS: i64 = 0x9584_58f6;
+
 /// A piece of a request's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
@@ -49,10 +55,9 @@ impl Ram {
     /// The memory that the VMM shares from now on.
     ///
     /// # Errors
-    /// If it can't be mapped, or if regions overlap.
-    pub(super) fn share(
-        shared: impl IntoIterator<Item = (VhostUserMemoryRegion, File)>,
-    ) -> io::Result<Self> {
+    /// If it can't be mapped, if regions overlap, or if they are too large together.
+    pub(super) fn share(shared: Vec<(VhostUserMemoryRegion, File)>) -> io::Result<Self> {
+        check_sum(shared.iter().map(|(region, _)| region.memory_size))?;
         let regions = shared.into_iter().map(|(region, file)| Region::map(&region, file));
         let mut ram = Self { regions: regions.collect::<io::Result<_>>()?, view: Self::none() };
         ram.look()?;
@@ -62,8 +67,10 @@ impl Ram {
     /// Adds a region.
     ///
     /// # Errors
-    /// If it can't be mapped, or overlaps another one.
+    /// If it can't be mapped, overlaps another one, or is too large.
     pub(super) fn add(&mut self, region: &VhostUserMemoryRegion, file: File) -> io::Result<()> {
+        let sizes = self.regions.iter().map(|region| region.map.len());
+        check_sum(sizes.chain([region.memory_size]))?;
         self.regions.push(Region::map(region, file)?);
         self.look().inspect_err(|_| drop(self.regions.pop()))
     }
@@ -143,16 +150,20 @@ impl Ram {
     /// Makes the view of the regions.
     fn look(&mut self) -> io::Result<()> {
         let mut maps: Vec<_> = self.regions.iter().map(|region| Arc::clone(&region.map)).collect();
-        let bytes = maps.iter().fold(0u64, |sum, map| sum.saturating_add(map.len()));
-        if bytes > BYTES_MAX {
-            return Err(io::Error::other("the VM has more memory than 4 TiB"));
-        }
         maps.sort_by_key(|map| map.start_addr());
         self.view = match maps.is_empty() {
             true => Self::none(),
             false => GuestMemoryMmap::from_arc_regions(maps).map_err(io::Error::other)?,
         };
         Ok(())
+    }
+}
+
+/// Checks the size of all regions, before any is mapped.
+fn check_sum(sizes: impl Iterator<Item = u64>) -> io::Result<()> {
+    match sizes.fold(0, u64::saturating_add) {
+        0..=BYTES_MAX => Ok(()),
+        _ => Err(io::Error::other("the VM has more memory than 4 TiB")),
     }
 }
 
@@ -182,6 +193,9 @@ impl Region {
     fn map(region: &VhostUserMemoryRegion, file: File) -> io::Result<Self> {
         let VhostUserMemoryRegion { guest_phys_addr, memory_size, user_addr, mmap_offset } =
             *region;
+        if [guest_phys_addr, memory_size].iter().any(|at| !at.is_multiple_of(PAGE_BYTES)) {
+            return Err(io::Error::other("a region of memory does not begin and end at a page"));
+        }
         let map = map(file, mmap_offset, memory_size)?;
         let guarded = Guarded::new(map.as_ptr(), map.size())?;
         let map = GuestRegionMmap::new(map, GuestAddress(guest_phys_addr));
@@ -193,13 +207,48 @@ impl Region {
 /// Maps a part of a file that another process shares.
 ///
 /// # Errors
-/// If the kernel refuses it, or if the file ends before.
+/// If the kernel refuses it, if the file ends before, or if it has huge pages and the part is not of
+/// whole ones: [`Guarded`] could put nothing in its place.
 pub(super) fn map(file: File, offset: u64, bytes: u64) -> io::Result<MmapRegion> {
     let metadata = file.metadata()?;
     let end = offset.checked_add(bytes).ok_or(io::ErrorKind::InvalidInput)?;
     if metadata.is_file() && metadata.len() < end {
         return Err(io::Error::other("a file of memory is shorter than the VMM says"));
     }
+    let page = page_bytes(&file)?;
+    if !offset.is_multiple_of(page) || !bytes.is_multiple_of(page) {
+        let told = format!("a part of a file of pages of {page} bytes is not of whole pages");
+        return Err(io::Error::other(told));
+    }
     let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(io::Error::other)
+}
+
+/// What mappings of a file must be multiples of. The kernel completes pages that are not huge.
+fn page_bytes(file: &File) -> io::Result<u64> {
+    let of = rustix::fs::fstatfs(file)?;
+    let is_huge = of.f_type == HUGETLBFS;
+    let bytes = u64::try_from(of.f_bsize).ok().filter(|&bytes| is_huge && bytes > 0);
+    Ok(bytes.unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_huge_page_is_refused() {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+        // Kernels without huge pages have no such files.
+        let Ok(file) = memfd_create("guest", flags) else { return };
+        let file = File::from(file);
+        file.set_len(4 << 20).expect("huge pages need not be there");
+        for (offset, bytes) in [(0, 4096), (4096, 2 << 20), (0, (2 << 20) + 4096)] {
+            let file = file.try_clone().expect("a descriptor");
+            let refused = map(file, offset, bytes).expect_err("it is not of whole pages");
+            assert!(refused.to_string().contains("whole pages"), "{refused}");
+        }
+    }
 }

@@ -8,14 +8,15 @@
 //! - One VM uses the disk at a time. Connections that use nothing are a few, and give way to new
 //!   ones.
 //! - A VMM that keeps what is under way (the region in flight) can go on with the next process: what
-//!   has not ended by then is begun again. If acknowledged writes were lost with this one's
-//!   predecessor, such a VM is refused until it is reset.
+//!   has not ended by then is begun again. What was acknowledged must not be lost with a process, as
+//!   such a VM takes it for written: log volumes are not served.
 //!
 //! Who is told what: `docs/interop/vhost-user.rst` of QEMU is the protocol, the virtio specification
 //! has the device.
 
 mod claim;
 mod config;
+mod control;
 mod device;
 mod fault;
 mod inflight;
@@ -33,7 +34,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -42,8 +43,9 @@ use crate::front::{LogicalBlock, SocketError};
 use crate::guests::{Guest, Guests, Seldom};
 use crate::volume::Volume;
 use claim::Disk;
-use device::{Device, Log, Made};
-use session::{Control, Ended, Session};
+use control::Control;
+use device::{Device, Log};
+use session::{Ended, Session};
 
 /// How a volume is served.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,9 +54,6 @@ pub struct VhostConfig {
     pub path: PathBuf,
     /// The logical block size that guests are told.
     pub logical_block: LogicalBlock,
-    /// Whether acknowledged writes that were not flushed were lost with the last process. A VM that
-    /// it served is not served on then, until it is reset.
-    pub forgets: bool,
     /// Connections at a time. Beyond that, the one that has used nothing for longest is closed, or
     /// the new one. 8 by default; zero counts as one.
     pub connections: u16,
@@ -68,7 +67,7 @@ impl VhostConfig {
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         let (logical_block, patience) = (LogicalBlock::default(), Duration::from_secs(30));
-        Self { path, logical_block, forgets: false, connections: 8, patience }
+        Self { path, logical_block, connections: 8, patience }
     }
 }
 
@@ -91,8 +90,9 @@ impl VhostServer {
         let path = std::path::absolute(file.path()).unwrap_or_else(|_| file.path().to_owned());
         let (stop, stopping) = watch::channel(false);
         let disk = Disk::default();
-        let (made, log) = (Made::default(), Arc::default());
-        let service = Service { volume, config, disk: disk.clone(), made, stopping, log };
+        let log = Arc::default();
+        let threads = Arc::new(Semaphore::new(config.connections.max(1).into()));
+        let service = Service { volume, config, disk: disk.clone(), stopping, threads, log };
         let accepting = tokio::spawn(accept(listener, file, service));
         Ok(Self { path, disk, stop, accepting: Some(accepting) })
     }
@@ -147,8 +147,9 @@ struct Service {
     volume: Volume,
     config: VhostConfig,
     disk: Disk,
-    made: Made,
     stopping: watch::Receiver<bool>,
+    /// As many as connections.
+    threads: Arc<Semaphore>,
     /// Clients' errors are logged at intervals.
     log: Arc<Mutex<Seldom>>,
 }
@@ -173,10 +174,9 @@ impl Service {
     /// Serves a connection on this thread until its end.
     fn serve(&self, stream: io::Result<std::os::unix::net::UnixStream>, guest: &Guest, at: &At) {
         let make = |epoll| {
-            let lasting = (self.made.clone(), self.config.forgets);
-            let told = (epoll, Arc::clone(at.control.mailbox()));
+            let told = (epoll, Arc::clone(&at.control));
             let log = Log { peer: at.peer.clone(), seldom: Arc::clone(&self.log) };
-            Device::new(self.volume.clone(), self.config.logical_block, lasting, told, log)
+            Device::new(self.volume.clone(), self.config.logical_block, told, log)
         };
         let (peer, control) = (at.peer.clone(), Arc::clone(&at.control));
         let session = stream
@@ -222,7 +222,13 @@ impl Drop for CutAtEnd {
 }
 
 async fn connection(stream: UnixStream, service: Service, guest: Guest) {
-    let control = match Control::new() {
+    // One that was sent away ends soon, and has its memory and its buffers until then.
+    let threads = Arc::clone(&service.threads);
+    let thread = tokio::select! {
+        Ok(thread) = threads.acquire_owned() => thread,
+        () = service.stops() => return,
+    };
+    let control = match Control::new(&stream) {
         Ok(control) => control,
         Err(error) => return service.tell("a VMM", &error.into()),
     };
@@ -232,6 +238,7 @@ async fn connection(stream: UnixStream, service: Service, guest: Guest) {
     let stream = stream.into_std();
     let serve = move || {
         own.serve(stream, &guest, &at);
+        drop(thread);
         // The receiver is gone if the task was sent away.
         ended.send(()).ok();
     };

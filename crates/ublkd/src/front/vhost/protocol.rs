@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 
 use rustix::event::epoll;
+use rustix::io::FdFlags;
 use vhost::vhost_user::message::{
     VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight,
     VhostUserLog, VhostUserMemoryRegion, VhostUserShMemConfig, VhostUserSharedMsg,
@@ -17,7 +18,7 @@ use vhost::vhost_user::{
 
 use super::config::{QUEUE_SIZE_MAX, QUEUES_MAX, REGIONS_MAX, features, protocol_features};
 use super::device::{Device, QUEUE_EVENTS};
-use super::inflight::{Inflight, identity};
+use super::inflight::Inflight;
 use super::memory::Ram;
 use super::ring::{Addresses, Ring};
 
@@ -26,6 +27,12 @@ type Base = u64;
 
 fn failed(error: io::Error) -> Error {
     Error::ReqHandlerError(error)
+}
+
+/// A file that the VMM has passed, which must not be passed on to other programs.
+fn own(file: File) -> Result<File> {
+    rustix::io::fcntl_setfd(&file, FdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    Ok(file)
 }
 
 fn unsupported<T>(what: &'static str) -> Result<T> {
@@ -48,11 +55,16 @@ impl Device {
         Ok(&mut self.rings[at])
     }
 
-    fn stop_all(&mut self) {
-        for at in 0..self.rings.len() {
-            self.drain(at);
-            self.stop_ring(at);
+    /// Ends what is under way in a queue, and stops it. Returns where it would go on.
+    fn end_ring(&mut self, at: usize) -> Result<u16> {
+        if !self.drain(at) {
+            return Err(failed(io::Error::other("a queue can't be stopped in the usual way")));
         }
+        Ok(self.stop_ring(at))
+    }
+
+    fn stop_all(&mut self) -> Result<()> {
+        (0..self.rings.len()).try_for_each(|at| self.end_ring(at).map(drop))
     }
 }
 
@@ -62,12 +74,11 @@ impl VhostUserBackendReqHandlerMut for Device {
     }
 
     fn reset_owner(&mut self) -> Result<()> {
-        self.stop_all();
-        Ok(())
+        self.stop_all()
     }
 
     fn reset_device(&mut self) -> Result<()> {
-        self.stop_all();
+        self.stop_all()?;
         self.features = 0;
         Ok(())
     }
@@ -95,7 +106,9 @@ impl VhostUserBackendReqHandlerMut for Device {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<Base>>> {
-        self.ram = Ram::share(regions.iter().copied().zip(files)).map_err(failed)?;
+        let files = files.into_iter().map(own).collect::<Result<Vec<_>>>()?;
+        let shared = regions.iter().copied().zip(files).collect();
+        self.ram = Ram::share(shared).map_err(failed)?;
         self.find_rings();
         Ok(None)
     }
@@ -127,14 +140,14 @@ impl VhostUserBackendReqHandlerMut for Device {
 
     fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
         let at = self.at(index)?;
-        self.drain(at);
-        let base = self.stop_ring(at);
+        let base = self.end_ring(at)?;
         Ok(VhostUserVringState::new(index, base.into()))
     }
 
     fn set_vring_kick(&mut self, index: u8, file: Option<File>) -> Result<()> {
         let at = self.at(index.into())?;
         let Some(kick) = file else { return unsupported("queues are not polled") };
+        let kick = own(kick)?;
         self.drop_kick(at);
         // On edges: it need not be read, which could wait.
         let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -147,12 +160,12 @@ impl VhostUserBackendReqHandlerMut for Device {
 
     fn set_vring_call(&mut self, index: u8, file: Option<File>) -> Result<()> {
         let at = self.at(index.into())?;
-        self.rings[at].set_call(file).map_err(failed)
+        self.rings[at].set_call(file.map(own).transpose()?).map_err(failed)
     }
 
     fn set_vring_err(&mut self, index: u8, file: Option<File>) -> Result<()> {
         let at = self.at(index.into())?;
-        self.rings[at].set_error(file).map_err(failed)
+        self.rings[at].set_error(file.map(own).transpose()?).map_err(failed)
     }
 
     fn get_protocol_features(&mut self) -> Result<VhostUserProtocolFeatures> {
@@ -204,11 +217,7 @@ impl VhostUserBackendReqHandlerMut for Device {
         if asked.num_queues > QUEUES_MAX || asked.queue_size > QUEUE_SIZE_MAX {
             return Err(Error::InvalidParam);
         }
-        let made = Inflight::make(asked.num_queues, asked.queue_size).map_err(failed)?;
-        if self.forgets {
-            self.made.add(identity(&made.1).map_err(failed)?);
-        }
-        Ok(made)
+        Inflight::make(asked.num_queues, asked.queue_size).map_err(failed)
     }
 
     fn set_inflight_fd(&mut self, told: &VhostUserInflight, file: File) -> Result<()> {
@@ -216,7 +225,7 @@ impl VhostUserBackendReqHandlerMut for Device {
             let told = "the region of what is under way is exchanged while queues run";
             return Err(failed(io::Error::other(told)));
         }
-        self.inflight = Some(Inflight::open(told, file).map_err(failed)?);
+        self.inflight = Some(Inflight::open(told, own(file)?).map_err(failed)?);
         Ok(())
     }
 
@@ -233,7 +242,7 @@ impl VhostUserBackendReqHandlerMut for Device {
         if self.ram.regions() >= REGIONS_MAX {
             return Err(Error::InvalidParam);
         }
-        self.ram.add(region, file).map_err(failed)?;
+        self.ram.add(region, own(file)?).map_err(failed)?;
         Ok(None)
     }
 

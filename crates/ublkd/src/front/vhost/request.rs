@@ -8,7 +8,7 @@ use virtio_bindings::bindings::virtio_blk as blk;
 use virtio_queue::desc::split::Descriptor;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
-use super::config::{ID_BYTES, RANGE_SECTORS_MAX, SECTOR_BYTES, SEGMENTS_MAX};
+use super::config::{DATA_BYTES_MAX, ID_BYTES, RANGE_SECTORS_MAX, SECTOR_BYTES, SEGMENTS_MAX};
 use super::memory::{Ram, Segment};
 use crate::volume::{Touched, Volume};
 
@@ -196,13 +196,38 @@ fn sum(segments: &[Segment]) -> u64 {
     segments.iter().map(|segment| u64::from(segment.bytes)).sum()
 }
 
-/// A request of so many bytes from a sector on, if they are sectors of the volume.
+/// A request of so many bytes from a sector on, if they are sectors of the volume, and not too many.
 fn range(volume: &Volume, op: Op, sector: u64, bytes: u64) -> What {
-    let offset = sector.checked_mul(SECTOR_BYTES).filter(|_| bytes.is_multiple_of(SECTOR_BYTES));
+    let is_valid = bytes.is_multiple_of(SECTOR_BYTES) && bytes <= DATA_BYTES_MAX;
+    let offset = sector.checked_mul(SECTOR_BYTES).filter(|_| is_valid);
     let touched = offset.and_then(|offset| Touched::by(offset, bytes));
     match touched {
         Some(range) if range.blocks == 0 => What::Answered(OK),
         Some(range) if range.lba + range.blocks <= volume.blocks() => What::Volume { op, range },
         _ => What::Answered(FAILED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::VolumeConfig;
+
+    #[test]
+    fn more_than_can_be_told_is_refused() {
+        let (volume, _submissions) = Volume::channel(VolumeConfig {
+            name: "tank".to_owned(),
+            blocks: 1 << 40,
+            chunk_blocks: 16,
+            stripe_blocks: 48,
+            discard_blocks: 48,
+            max_request_blocks: 64,
+            tags: 1,
+        });
+        let asked = |bytes| range(&volume, Op::Read, 1, bytes);
+        assert!(matches!(asked(DATA_BYTES_MAX), What::Volume { .. }));
+        for bytes in [DATA_BYTES_MAX + SECTOR_BYTES, 1 << 32, 126 * u64::from(u32::MAX - 511)] {
+            assert_eq!(asked(bytes), What::Answered(FAILED), "{bytes}");
+        }
     }
 }

@@ -37,6 +37,17 @@ enum Life {
     Broken,
 }
 
+/// What the guest is to be told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum News {
+    Nothing,
+    /// Chains have ended. It is told if it wants to be.
+    Ended,
+    /// Chains may have ended of which it was not told, by a process that has died or without an
+    /// event. What it wants to be told of may lie before them, so it is told anyway.
+    Unsaid,
+}
+
 /// See the [module](self).
 pub(super) struct Ring {
     number: u16,
@@ -58,8 +69,7 @@ pub(super) struct Ring {
     next: u64,
     /// Whether there may be more in the ring.
     more: bool,
-    /// Whether the guest is to be told.
-    ended: bool,
+    news: News,
 }
 
 impl Ring {
@@ -80,7 +90,7 @@ impl Ring {
             again: VecDeque::new(),
             next: 0,
             more: false,
-            ended: false,
+            news: News::Nothing,
         }
     }
 
@@ -114,8 +124,7 @@ impl Ring {
 
     pub(super) fn set_call(&mut self, call: Option<File>) -> io::Result<()> {
         self.call = call.map(without_blocking).transpose()?;
-        // What has ended meanwhile was not told.
-        self.ended = true;
+        self.news = News::Unsaid;
         Ok(())
     }
 
@@ -147,11 +156,6 @@ impl Ring {
     pub(super) fn is_ready(&self) -> bool {
         let told = self.kick.is_some() && self.size > 0 && self.addresses.is_some();
         self.life == Life::Stopped && self.enabled && told
-    }
-
-    /// Whether the VMM means it to begin in its middle: a process before this one has served it.
-    pub(super) fn begins_in_the_middle(&self) -> bool {
-        self.base != 0
     }
 
     pub(super) fn under_way(&self) -> u16 {
@@ -188,7 +192,7 @@ impl Ring {
             self.next = begun.next;
             self.again.extend(begun.heads);
         }
-        (self.life, self.more, self.ended) = (Life::Running, true, true);
+        (self.life, self.more, self.news) = (Life::Running, true, News::Unsaid);
         Ok(())
     }
 
@@ -209,7 +213,7 @@ impl Ring {
         if self.life != Life::Stopped {
             self.base = self.queue.next_avail();
         }
-        (self.life, self.more, self.ended) = (Life::Stopped, false, false);
+        (self.life, self.more, self.news) = (Life::Stopped, false, News::Nothing);
         self.kick = None;
         self.again.clear();
         self.under_way = 0;
@@ -253,9 +257,14 @@ impl Ring {
         }
         let refused = |error: virtio_queue::Error| Broken::Ring(error.to_string());
         loop {
+            let index = self.queue.avail_idx(ram.view(), Ordering::Acquire).map_err(refused)?.0;
             let mut available = self.queue.iter(ram.view()).map_err(refused)?;
             if let Some(chain) = available.next() {
                 return Ok(Some(chain.head_index()));
+            }
+            if index != self.queue.next_avail() {
+                // There is one, and it can't be read.
+                return Err(Broken::NoMemory);
             }
             if !self.queue.enable_notification(ram.view()).map_err(refused)? {
                 return Ok(None);
@@ -286,7 +295,7 @@ impl Ring {
         if let Some(begun) = self.begun.get_mut(usize::from(head)) {
             *begun = false;
         }
-        self.ended = true;
+        self.news = self.news.max(News::Ended);
         Ok(())
     }
 
@@ -300,13 +309,15 @@ impl Ring {
         self.life == Life::Running && !self.again.is_empty()
     }
 
-    /// Tells the guest, if it wants to be told.
+    /// Tells the guest its news.
     pub(super) fn tell(&mut self, ram: &Ram) -> Result<(), Broken> {
-        if self.life != Life::Running || !std::mem::take(&mut self.ended) {
+        if self.life != Life::Running || self.news == News::Nothing {
             return Ok(());
         }
+        let news = std::mem::replace(&mut self.news, News::Nothing);
         let wants = self.queue.needs_notification(ram.view());
-        if wants.map_err(|error| Broken::Ring(error.to_string()))? {
+        let wants = wants.map_err(|error| Broken::Ring(error.to_string()))?;
+        if wants || news == News::Unsaid {
             notify(self.call.as_ref());
         }
         Ok(())

@@ -9,7 +9,6 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +18,8 @@ use tokio::time::Instant;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
 use super::claim::{Claim, Disk, Entry};
+use super::control::Control;
 use super::device::{Device, QUEUE_EVENTS};
-use super::jobs::Mailbox;
 use crate::guests::{Busy, Guest};
 
 /// The size of a message's head, and where its size is.
@@ -59,52 +58,8 @@ pub(super) enum Ended {
     Taken(String),
     #[error("the VM's memory has vanished: its file was truncated, or there is no room for it")]
     Lost,
-    #[error(
-        "writes that the array had acknowledged, and that were not flushed, were lost with its last \
-         process: reset the VM"
-    )]
-    Forgotten,
     #[error("the session can't go on: {0}")]
     System(#[from] io::Error),
-}
-
-/// What others tell a session.
-pub(super) struct Control {
-    stop: AtomicBool,
-    cut: AtomicBool,
-    mailbox: Arc<Mailbox>,
-}
-
-impl Control {
-    pub(super) fn new() -> io::Result<Arc<Self>> {
-        let (stop, cut) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Arc::new(Self { stop, cut, mailbox: Mailbox::new()? }))
-    }
-
-    /// Where answers come.
-    pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.mailbox
-    }
-
-    /// It is to end when what it has taken up is answered.
-    pub(super) fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.mailbox.bell().ring();
-    }
-
-    /// It is to end now.
-    pub(super) fn cut(&self) {
-        self.cut.store(true, Ordering::SeqCst);
-        self.mailbox.bell().ring();
-    }
-
-    fn stops(&self) -> bool {
-        self.stop.load(Ordering::SeqCst)
-    }
-
-    fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::SeqCst)
-    }
 }
 
 /// See the [module](self).
@@ -138,7 +93,7 @@ impl Session {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let edges = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         epoll::add(&*epoll, &stream, epoll::EventData::new_u64(SOCKET), edges)?;
-        let bell = control.mailbox.bell().file();
+        let bell = control.mailbox().bell().file();
         epoll::add(&*epoll, bell, epoll::EventData::new_u64(BELL), edges)?;
         let device = Arc::new(Mutex::new(make(Arc::clone(&epoll))));
         let handler = BackendReqHandler::from_stream(stream.try_clone()?, Arc::clone(&device));
@@ -200,8 +155,7 @@ impl Session {
         }
     }
 
-    /// Takes the disk if it is needed, and leaves it when it is not needed any more. Whether it has
-    /// to wait for it.
+    /// Takes the disk when it is needed. Whether it has to wait for it.
     fn wants_in<'a>(
         &mut self,
         disk: &Disk,
@@ -210,19 +164,13 @@ impl Session {
         busy: &mut Option<Busy<'a>>,
     ) -> Result<bool, Ended> {
         let device = self.device();
-        let (wants, is_idle, can_wait) =
-            (device.wants_the_disk(), device.is_idle(), device.can_wait());
-        if wants && device.relies_on_lost_writes() {
-            return Err(Ended::Forgotten);
-        }
+        let (wants, can_wait) = (device.wants_the_disk(), device.can_wait());
         drop(device);
         if !wants {
-            if is_idle {
-                (*claim, *busy) = (None, None);
-            }
             self.shut_out = None;
             return Ok(false);
         }
+        // It keeps it when its queues stop: a guest that is paused has its file systems in memory.
         if claim.is_some() {
             return Ok(false);
         }
@@ -293,7 +241,7 @@ impl Session {
     /// Waits for events, unless there is something to be done at once.
     fn sleep(&mut self, again: bool, waits: bool, stops: bool) -> Result<(), Ended> {
         let control = Arc::clone(&self.control);
-        let bell = control.mailbox.bell();
+        let bell = control.mailbox().bell();
         let changed = || control.stops() != stops || control.is_cut();
         let sleeps = !again && bell.park(|| !self.device().is_quiet() || changed());
         let left = self.incomplete.map(|since| self.patience.saturating_sub(since.elapsed()));
