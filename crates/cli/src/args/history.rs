@@ -4,8 +4,8 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  evenkeel history                 of all arrays of this machine
-  evenkeel history tank -n 20      the latest 20 entries
+  evenkeel history                  of all arrays of this machine
+  evenkeel history tank -n 20       the latest 20 entries
   evenkeel history tank --commands  only who did what
 
 An array's history is kept on the machine that runs it, across stops, crashes and boots. It is bounded: the
