@@ -361,7 +361,7 @@ mod tests {
         assert!(row("tank: raid5, policy evenkeel").len() < 80);
         assert!(text.contains("around busy members: 20 reads/s, 0 writes/s"), "{text}");
         assert!(text.contains("43% rebuild of member 2 at 100 MiB/s, 2m 5s left"), "{text}");
-        assert!(row("1    up       collects").contains("  20 "), "who waits:\n{text}");
+        assert!(row("1    up       collects").contains("  20 "), "what waits:\n{text}");
         assert!(row("2    filling").contains("nvme2n1"), "{text}");
         // Most are fast, some are slow.
         let heat = &row("0    up       free")[23..43];

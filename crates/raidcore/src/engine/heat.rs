@@ -110,10 +110,11 @@ mod tests {
     fn ranges_of_fewer_stripes_than_the_maps_have_are_found() {
         let mut heat = Heat::new(2201, &[]);
         heat.note(Stripe(1999));
-        assert_eq!(heat.hottest(&Ranges::none(2000)), Some(999));
+        // Two of these are in one of its own; of equals the first comes.
+        assert_eq!(heat.hottest(&Ranges::none(2000)), Some(998));
         heat.note(Stripe(2200));
         heat.note(Stripe(2200));
-        assert_eq!(heat.hottest(&Ranges::none(2000)), Some(999), "that is no stripe");
+        assert_eq!(heat.hottest(&Ranges::none(2000)), Some(998), "that is no stripe");
     }
 
     #[test]

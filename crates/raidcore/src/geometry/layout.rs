@@ -99,8 +99,7 @@ impl Layout {
     /// How many new stripes have the place of an old one, if chunks become smaller; else 1.
     #[must_use]
     pub fn share(&self) -> u64 {
-        let from = self.frontier.map_or(0, |frontier| frontier.from.chunk());
-        u64::from((from / self.geometry.chunk()).max(1))
+        self.frontier.map_or(1, |frontier| self.geometry.share_of(&frontier.from))
     }
 
     /// Whether a block that an old stripe held is in a new one.

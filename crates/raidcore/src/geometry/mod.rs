@@ -169,6 +169,12 @@ impl Geometry {
         Self { first, ..self }
     }
 
+    /// How many of its stripes have the place of one of another geometry with larger chunks; else 1.
+    #[must_use]
+    pub fn share_of(&self, other: &Self) -> u64 {
+        u64::from((other.chunk / self.chunk).max(1))
+    }
+
     /// The numbers of its stripes.
     #[must_use]
     pub const fn numbers(&self) -> Range<u64> {

@@ -271,7 +271,7 @@ impl ArrayRecord {
         let ring = least(&self.geometry).max(least(&reshape.from)).max(blocks / 2);
         let chunk = u64::from(self.geometry.chunk());
         let stripes = (blocks.saturating_sub(ring) / chunk).min(SAVED_MAX.into());
-        let stripes = stripes - stripes % share(&reshape.from, &self.geometry);
+        let stripes = stripes - stripes % self.geometry.share_of(&reshape.from);
         (Pba(start + blocks - stripes * chunk), stripes)
     }
 
@@ -347,18 +347,13 @@ pub(super) fn decode(
         && from.data() <= geometry.data()
         && blocks(&from) <= blocks(geometry);
     let redundant = from.parities() > 0 && geometry.parities() > 0;
-    let share = share(&from, geometry);
+    let share = geometry.share_of(&from);
     let fits = reshape.next < geometry.stripes()
         && end.is_some_and(|end| end <= geometry.stripes())
         && [geometry.stripes(), reshape.next, reshape.saved.into()]
             .iter()
             .all(|stripes| stripes.is_multiple_of(share));
     if grows && redundant && fits { Ok(Some(reshape)) } else { Err(invalid) }
-}
-
-/// How many new stripes share the place of an old one.
-fn share(from: &Geometry, geometry: &Geometry) -> u64 {
-    u64::from((from.chunk() / geometry.chunk()).max(1))
 }
 
 /// Checks that saved stripes fit, and that there is nothing that a reshape can't take along.

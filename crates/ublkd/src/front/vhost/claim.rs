@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn one_has_it_and_the_next_waits_for_its_end() {
         let disk = Disk::default();
-        let Entry::In(one) = disk.enter("one", false) else { panic!("nobody has it") };
+        let Entry::In(one) = disk.enter("one", false) else { panic!("no VM has it") };
         assert!(matches!(disk.enter("two", true), Entry::Taken(name) if name == "one"));
         assert_eq!(disk.shut(true), Err("one".to_owned()), "it can't wait");
         one.leaves();

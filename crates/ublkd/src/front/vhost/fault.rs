@@ -40,7 +40,7 @@ static GUARDED: [Place; PLACES] = [const {
 }; PLACES];
 
 impl Place {
-    /// Changes what is guarded; only who has taken the place does.
+    /// Changes what is guarded; only what has taken the place does.
     fn set(&self, base: usize, bytes: usize) {
         self.version.fetch_add(1, Ordering::SeqCst);
         self.base.store(base, Ordering::SeqCst);
