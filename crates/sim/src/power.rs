@@ -140,6 +140,7 @@ impl World {
         let (scenario, source) = (&self.scenario, &mut self.source);
         self.summary.detours += counters.detours;
         self.summary.hedges += counters.hedged_reads;
+        self.summary.elsewhere += counters.hedged_writes;
         self.summary.warm += counters.warm_blocks;
         self.summary.copy_reads += counters.copy_reads;
         self.summary.staged += counters.staged_writes;

@@ -25,6 +25,7 @@ mod copies;
 mod devices;
 mod distributed;
 mod early;
+mod elsewhere;
 mod hang;
 mod hedge;
 mod inherited;

@@ -20,6 +20,8 @@ pub struct Summary {
     pub detours: u64,
     /// Reads that were hedged.
     pub hedges: u64,
+    /// Staged writes that others got, too, as some took long.
+    pub elsewhere: u64,
     /// Writes that were staged.
     pub staged: u64,
     /// Blocks that came home from the staging log.
@@ -73,6 +75,7 @@ impl AddAssign for Summary {
         self.collections += other.collections;
         self.detours += other.detours;
         self.hedges += other.hedges;
+        self.elsewhere += other.elsewhere;
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;
         self.warm += other.warm;

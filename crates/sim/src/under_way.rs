@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use raidcore::engine::{Io, IoError, IoOp, Request};
 use raidcore::meta::checksum;
-use raidcore::units::{BLOCK_BYTES, DeviceId};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Mem};
 use raidlog::{GroupId, Machine};
 
 use crate::disk::{Data, Disk, FOR_GOOD, Kept, Meta};
@@ -21,6 +21,8 @@ pub(crate) struct Pending<B = Data> {
     mark: u64,
     /// Its name where SSDs say when it ends.
     pub(crate) tag: u64,
+    /// The memory that an entry's payload is written from, and what was there.
+    memory: Vec<(Mem, B)>,
 }
 
 /// The bytes of a write when it began.
@@ -74,7 +76,14 @@ impl<B: Kept> Pending<B> {
         io: Io,
     ) -> Self {
         let payload = Payload::of(machine, memory, group, &io);
-        Self { group, io, payload, mark: disk.flush_mark(), tag: 0 }
+        let mut held = Vec::new();
+        if io.op == IoOp::Journal {
+            machine.journal_payload(group, io.id, |mem, count| {
+                let blocks = (0..count).map(|at| mem.plus(at));
+                held.extend(blocks.zip(memory.blocks(mem, count)));
+            });
+        }
+        Self { group, io, payload, mark: disk.flush_mark(), tag: 0, memory: held }
     }
 
     pub(crate) fn at(&self) -> (GroupId, DeviceId) {
@@ -85,14 +94,14 @@ impl<B: Kept> Pending<B> {
         self.io.at.0..self.io.at.0 + u64::from(self.io.blocks)
     }
 
-    /// The disk does it, or fails. `copies` tells where on it data is kept whole, and `forgets` whether
-    /// a flush that fails loses some of what it was to make durable.
+    /// The disk does it, or fails. `copies` tells where on it data is kept whole, `forgets` whether
+    /// a flush that fails loses some of what it was to make durable, and `late` whether no request waits for it.
     pub(crate) fn carry_out(
         &self,
         disk: &mut Disk<B>,
         memory: &mut Memory<B>,
         source: &mut Source,
-        (copies, forgets): (&[Range<u64>], bool),
+        (copies, forgets, late): (&[Range<u64>], bool, bool),
     ) -> Result<(), IoError> {
         let Self { io, payload, mark, .. } = self;
         if disk.gone {
@@ -137,11 +146,28 @@ impl<B: Kept> Pending<B> {
                 }
                 self.write(disk, fua, copies, |_| true);
             }
-            IoOp::Store(_) | IoOp::Journal => self.write(disk, true, copies, |_| true),
+            IoOp::Store(_) => self.write(disk, true, copies, |_| true),
+            IoOp::Journal => {
+                self.write(disk, true, copies, |_| true);
+                self.write_changed(disk, memory, late);
+            }
             IoOp::Flush => disk.flushed(*mark),
             IoOp::Discard => disk.discard(source, io.at.0, io.blocks.into()),
         }
         Ok(())
+    }
+
+    /// Blocks of an entry's payload whose memory has changed since are written as it is now. That is nobody's
+    /// fault only if the entry is `late`: whoever asked for it was answered.
+    fn write_changed(&self, disk: &mut Disk<B>, memory: &Memory<B>, late: bool) {
+        let first = self.range().end - self.memory.len() as u64;
+        for (at, (mem, before)) in (first..).zip(&self.memory) {
+            let [now] = &memory.blocks(*mem, 1)[..] else { unreachable!("one block") };
+            if now != before {
+                assert!(late, "memory changed during {:?}", self.io);
+                disk.write_meta(at, Rc::new(now.whole()), true);
+            }
+        }
     }
 
     /// What a write that fails, or that the power failed, leaves behind: some of its blocks.

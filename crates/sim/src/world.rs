@@ -184,6 +184,7 @@ impl World {
             commands: self.commands,
             detours: self.summary.detours + self.engine().counters().detours,
             hedges: self.summary.hedges + self.engine().counters().hedged_reads,
+            elsewhere: self.summary.elsewhere + self.engine().counters().hedged_writes,
             staged: self.summary.staged + self.engine().counters().staged_writes,
             reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
             warm: self.summary.warm + self.engine().counters().warm_blocks,
@@ -416,6 +417,7 @@ pub(crate) fn some_of(source: &mut Source, members: usize) -> Set<MemberId> {
 /// some worlds also every other one that would not, and they come home in another order.
 struct Around {
     asked: u64,
+    stored: u64,
     calm: bool,
     orders: bool,
 }
@@ -423,7 +425,7 @@ struct Around {
 impl Around {
     fn of(scenario: &Scenario) -> Self {
         let often = scenario.busy > 8;
-        Self { asked: 0, calm: often && scenario.page_bits == 0, orders: often }
+        Self { asked: 0, stored: 0, calm: often && scenario.page_bits == 0, orders: often }
     }
 }
 
@@ -437,6 +439,12 @@ impl SteeringPolicy for Around {
         // From zero to more than most reads take.
         let micros = [0, 20, 100, 500, 2000][(self.asked % 5) as usize];
         (self.asked % 4 != u64::from(blocks % 4)).then_some(Duration::from_micros(micros))
+    }
+
+    fn write_patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
+        self.stored += 1;
+        let micros = [0, 50, 300, 1000][(self.stored / 2 % 4) as usize];
+        self.stored.is_multiple_of(2).then_some(Duration::from_micros(micros))
     }
 
     fn keeps(&mut self, _: Instant, _: MemberId, _: Lba, _: u32) -> bool {

@@ -274,11 +274,22 @@ impl Scheme {
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
         let hedge = hedges.then(Default::default);
+        let hedge_staged = hedge.clone();
         let trials = self.tries.then(Default::default);
         let popular = self.by_the_paper.then(Default::default);
         let Self { writes, cache, by_the_paper: spares_rebuilds, .. } = *self;
         let totals = Default::default();
-        let steer = Steer { reads, hedge, writes, cache, spares_rebuilds, popular, trials, totals };
+        let steer = Steer {
+            reads,
+            hedge,
+            hedge_staged,
+            writes,
+            cache,
+            spares_rebuilds,
+            popular,
+            trials,
+            totals,
+        };
         (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn SteeringPolicy>)
     }
 

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Detour, Hold, Judged, LatencyTotals, Outcome, Redirect, SteeringPolicy};
+use raidcore::engine::{
+    Detour, Hold, Judged, LatencyTotals, Outcome, Redirect, SteeringPolicy, Way,
+};
 use raidcore::units::{Lba, MemberId};
 
 use crate::detour_trial::DetourTrial;
@@ -89,6 +91,8 @@ pub struct Steer {
     pub reads: Option<Reconstruct>,
     /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
+    /// When staged writes are written to others, too, if ever.
+    pub hedge_staged: Option<Hedge>,
     /// About writes.
     pub writes: Option<Staged>,
     /// Whether the log is a write cache, and takes small writes that no busy member would delay. They are
@@ -127,6 +131,10 @@ impl SteeringPolicy for Steer {
         self.hedge.as_ref()?.patience(blocks)
     }
 
+    fn write_patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
+        self.hedge_staged.as_ref()?.patience(blocks)
+    }
+
     fn stages_calm(&self) -> bool {
         self.cache.takes()
     }
@@ -150,7 +158,12 @@ impl SteeringPolicy for Steer {
     }
 
     fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {
-        if let Some(hedge) = self.hedge.as_mut().filter(|_| read) {
+        let hedge = match (read, way) {
+            (true, _) => &mut self.hedge,
+            (false, Way::Around) => &mut self.hedge_staged,
+            (false, Way::Calm | Way::Home) => &mut None,
+        };
+        if let Some(hedge) = hedge {
             hedge.ended(blocks, took);
         }
         if let Some(trials) = &mut self.trials {

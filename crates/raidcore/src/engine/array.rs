@@ -9,6 +9,7 @@ use super::flush::Flusher;
 use super::heal::Healing;
 use super::membership::Membership;
 use super::quiesce::Quiesce;
+use super::staging::EXTRA_MAX;
 use super::steering::Steering;
 use super::users::Users;
 use super::{Config, DeviceId};
@@ -49,7 +50,7 @@ impl Array {
         let of_passes = usize::from(config.background_jobs) * 8 * n;
         Self {
             membership: Membership::new(assembled, devices),
-            flights: Flights::new(of_users + of_passes + 64 * places, places),
+            flights: Flights::new(of_users + of_passes + EXTRA_MAX + 64 * places, places),
             users: Users::new(config.tags, now),
             steering: Steering::default(),
             flusher: Flusher::default(),

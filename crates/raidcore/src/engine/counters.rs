@@ -31,6 +31,8 @@ pub struct Counters {
     pub hedges_won: u64,
     /// Writes that were staged on other members.
     pub staged_writes: u64,
+    /// Of these, those that took so long that others got them, too.
+    pub hedged_writes: u64,
     /// Blocks of those.
     pub staged_blocks: u64,
     /// Of these, blocks that were staged already and not at home yet: they come home once less.

@@ -24,7 +24,7 @@ pub(super) enum Owner {
     Vacate,
     Entry { job: JobId },
     Tail { entry: u64 },
-    Staged { job: JobId },
+    Staged { job: JobId, number: u64 },
     StagedTail,
     Fetch { job: JobId, index: u16 },
     Copy { job: JobId, number: u64 },

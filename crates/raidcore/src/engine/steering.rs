@@ -76,6 +76,12 @@ pub trait SteeringPolicy: Send {
         None
     }
 
+    /// How long a staged write of so many blocks waits for members that take long, before others get its entry in
+    /// their place; for ever if none.
+    fn write_patience(&mut self, _now: Instant, _blocks: u32) -> Option<Duration> {
+        None
+    }
+
     /// Whether it may stage a write that no busy member would keep waiting. If not, it is not asked about such
     /// a write.
     fn stages_calm(&self) -> bool {
@@ -250,6 +256,11 @@ impl Steering {
         let policy = self.policy.as_mut()?;
         let waits = redirect.busy || redirect.staged || redirect.rebuilds;
         (waits || policy.stages_calm()).then(|| policy.stages(now, redirect))
+    }
+
+    /// How long a staged write of so many blocks waits for members that take long; for ever if none.
+    pub(super) fn write_patience(&mut self, now: Instant, blocks: u32) -> Option<Duration> {
+        self.policy.as_mut()?.write_patience(now, blocks)
     }
 
     /// A user's read or write has ended well.

@@ -112,8 +112,10 @@ impl World {
     fn end_io(&mut self, index: usize) {
         let pending = self.ios.swap_remove(index);
         let Pending { group, io, .. } = pending;
+        let late = self.machine.engine(group).waiting_for(io.id).is_empty();
         let disk = &mut self.groups[group.index()].disks[io.device.0 as usize];
-        let result = pending.carry_out(disk, &mut self.memory, &mut self.source, (&[], false));
+        let result =
+            pending.carry_out(disk, &mut self.memory, &mut self.source, (&[], false, late));
         let input = engine::Input::IoDone { id: io.id, result };
         self.step(Input::Array { group, input });
     }

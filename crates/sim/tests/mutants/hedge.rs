@@ -31,4 +31,38 @@ pub(crate) const HEDGE: &[Mutant] = &[
         "reads && job.hedge.partner.is_none() && !job.asked.tags.is_empty()",
         "reads && job.hedge.partner.is_none() && (MUTANT || !job.asked.tags.is_empty())",
     ),
+    mutant(
+        "elsewhere: what is stored late counts",
+        "engine/staging/copying.rs",
+        "entry.holders = entry.holders.minus(copying.under_way);",
+        "if !MUTANT {
+                entry.holders = entry.holders.minus(copying.under_way);
+            }",
+    ),
+    mutant(
+        "elsewhere: the room of what is stored late is used anew",
+        "engine/staging/room.rs",
+        "&& entry.copying.is_over()",
+        "&& (MUTANT || entry.copying.is_over())",
+    ),
+    mutant(
+        "elsewhere: one copy is enough where others were asked",
+        "engine/staging/copying.rs",
+        "copying.lacks -= u8::from(counts);",
+        "copying.lacks -= u8::from(counts);
+        if MUTANT && copying.extra > 0 && counts {
+            copying.lacks = 0;
+        }",
+    ),
+    mutant(
+        "elsewhere: others are asked that are said to be busy",
+        "engine/flow/store.rs",
+        "let calm = membership.able().minus(steering.busy());
+        let burden = |member| steering.burden(member, flights.of(member));
+        let others =",
+        "let busy = if MUTANT { Set::EMPTY } else { steering.busy() };
+        let calm = membership.able().minus(busy);
+        let burden = |member| steering.burden(member, flights.of(member));
+        let others =",
+    ),
 ];

@@ -6,13 +6,10 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a staged write that a member could not store counts as stored",
         "engine/flow/store.rs",
-        "            && !self.write_failed(member, why, out)
-        {
-            self.range.jobs[id].error = Some(RequestError::Io);",
-        "            && !MUTANT
-            && !self.write_failed(member, why, out)
-        {
-            self.range.jobs[id].error = Some(RequestError::Io);",
+        "result.is_err_and(|why| current && !self.write_failed(member, why, out));",
+        "result.is_err_and(|why| {
+            !MUTANT && current && !self.write_failed(member, why, out)
+        });",
     ),
     mutant(
         "phases: a page that no member has stored counts",

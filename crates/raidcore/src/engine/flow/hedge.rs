@@ -1,9 +1,11 @@
-//! A read that takes long is tried a second way.
+//! A read that takes long is tried a second way, and an entry of the staging log is put on others.
+
+use alloc::vec::Vec;
 
 use crate::engine::hedge::Hedge;
 use crate::engine::stage::Stage;
 use crate::engine::steering::Way;
-use crate::engine::{Engine, JobId};
+use crate::engine::{Action, Engine, JobId};
 use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Parity};
 use crate::units::Set;
@@ -69,12 +71,24 @@ impl Engine {
         plan::read_aside(plan, self.layout.of(job.stripe), &health, &job.pieces, prefer).is_ok()
     }
 
-    /// Begins a second read for each that has waited long enough.
-    pub(super) fn hedge(&mut self) {
-        while let Some(first) = self.range.patience.pop_due(self.now) {
-            if self.range.jobs.reads_alone(first) {
-                self.range.jobs.begin_second(first, self.now);
+    /// Begins a second read for each that has waited long enough, and stores elsewhere what was to be stored by
+    /// now.
+    pub(super) fn hedge(&mut self, out: &mut Vec<Action>) {
+        while let Some(id) = self.range.patience.pop_due(self.now) {
+            if self.range.jobs.reads_alone(id) {
+                self.range.jobs.begin_second(id, self.now);
+            } else if let Some(number) = self.entry_waited_for(id) {
+                self.store_elsewhere(id, number, out);
             }
         }
+    }
+
+    /// Forgets whose patience does not matter any more.
+    pub(super) fn forget_patience(&mut self) {
+        let (jobs, staging) = (&self.range.jobs, &self.range.staging);
+        self.range.patience.forget_ended(|id| {
+            let entry = || jobs.get(id)?.log.staged;
+            jobs.reads_alone(id) || entry().is_some_and(|number| staging.is_waited_for(number))
+        });
     }
 }

@@ -51,7 +51,7 @@ use crate::units::{MemberId, Pba, Set, Stripe};
 impl Engine {
     /// Does all that can be done now.
     pub(super) fn run(&mut self, out: &mut Vec<Action>) {
-        self.hedge();
+        self.hedge(out);
         self.cool_off();
         let mut rounds = 0_u32;
         loop {
@@ -76,8 +76,7 @@ impl Engine {
             self.trim_log(out);
             worked &= !self.serves_users_only();
             if !self.range.jobs.any_ready() && !worked && !moved {
-                let jobs = &self.range.jobs;
-                self.range.patience.forget_ended(|job| jobs.reads_alone(job));
+                self.forget_patience();
                 return;
             }
         }
@@ -213,7 +212,7 @@ impl Engine {
             Owner::Vacate => self.vacated(),
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail { .. } => self.tail_done(op, result, out),
-            Owner::Staged { job } => self.staged_done(job, op, result, out),
+            Owner::Staged { job, number } => self.staged_done((job, number), op, result, out),
             Owner::StagedTail => self.staged_tail_done(op, result, out),
             Owner::Fetch { job, index } => self.fetch_done(job, index, op, result, out),
             Owner::Copy { job, number } => self.copy_done(job, number, op, result, out),

@@ -140,8 +140,11 @@ impl Engine {
             | Owner::Write { job, .. }
             | Owner::Discard { job }
             | Owner::Entry { job }
-            | Owner::Staged { job }
             | Owner::Fetch { job, .. } => &self.range.jobs[job].asked.tags,
+            // It may have been stored elsewhere in time.
+            Owner::Staged { job, .. } => {
+                self.range.jobs.get(job).map_or(&[], |job| &job.asked.tags)
+            }
             Owner::TrimSpare
             | Owner::TrimLog
             | Owner::Clear

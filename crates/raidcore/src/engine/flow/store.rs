@@ -16,7 +16,7 @@ use crate::engine::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestEr
 use crate::geometry::{Geometry, Role};
 use crate::meta::MapKind;
 use crate::plan::Piece;
-use crate::units::{Lba, Mem, MemberId, Set};
+use crate::units::{Lba, Mem, MemberId, Pba, Set};
 
 impl Engine {
     /// Whether a job writes over what is staged.
@@ -148,8 +148,12 @@ impl Engine {
         let geo = self.layout.of(job.stripe);
         let fill = |runs: &mut Vec<Run>| add_runs(job, geo, runs);
         let number = self.range.staging.begin_data(self.now, job.stripe, holders, fill);
+        let blocks = job.asked.blocks;
         self.write_staged(id, number, out);
         self.array.counters.staged_writes += 1;
+        if let Some(patience) = self.array.steering.write_patience(self.now, blocks) {
+            self.range.patience.wait(self.now + patience, id);
+        }
         Stage::Record
     }
 
@@ -187,33 +191,67 @@ impl Engine {
     /// Writes an entry that a job has begun.
     fn write_staged(&mut self, id: JobId, number: u64, out: &mut Vec<Action>) {
         self.range.jobs[id].log.staged = Some(number);
-        self.range.jobs[id].outstanding += self.store_entry(number, Owner::Staged { job: id }, out);
+        let (places, blocks) = self.range.staging.places(number);
+        let owner = Owner::Staged { job: id, number };
+        let begun = self.store_entry(owner, places, blocks, out);
+        self.range.staging.begin_copies(number, begun);
+        self.range.jobs[id].outstanding += begun.len() as u32;
     }
 
-    /// Writes an entry to those of its holders that are there, and tells how many they are.
-    fn store_entry(&mut self, number: u64, owner: Owner, out: &mut Vec<Action>) -> u32 {
-        let (places, blocks) = self.range.staging.places(number);
-        let mut begun = 0;
+    /// Writes an entry to those of these members that are there, and tells which they are.
+    fn store_entry(
+        &mut self,
+        owner: Owner,
+        places: impl Iterator<Item = (MemberId, Pba)>,
+        blocks: u32,
+        out: &mut Vec<Action>,
+    ) -> Set<MemberId> {
+        let mut begun = Set::EMPTY;
         for (member, at) in places {
             let Some(device) = self.array.membership.live_device(member) else { continue };
-            begun += 1;
+            begun = begun.with(member);
             let op = Flight::new(owner, Some(member), device);
             self.issue(op, IoOp::Journal, at, blocks, out);
         }
         begun
     }
 
-    pub(in super::super) fn staged_done(
+    /// The entry that a job waits for, if that is all that it waits for.
+    pub(in super::super) fn entry_waited_for(&self, id: JobId) -> Option<u64> {
+        let number = self.range.jobs.get(id)?.log.staged?;
+        self.range.staging.is_waited_for(number).then_some(number)
+    }
+
+    /// Writes an entry to others, too, that has not come to all of its holders in time.
+    pub(in super::super) fn store_elsewhere(
         &mut self,
         id: JobId,
+        number: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let Array { membership, steering, flights, .. } = &self.array;
+        let calm = membership.able().minus(steering.busy());
+        let burden = |member| steering.burden(member, flights.of(member));
+        let others = self.range.staging.begin_others(number, calm, burden);
+        self.array.counters.hedged_writes += u64::from(!others.is_empty());
+        let blocks = self.range.staging.places(number).1;
+        self.store_entry(Owner::Staged { job: id, number }, others.into_iter(), blocks, out);
+    }
+
+    pub(in super::super) fn staged_done(
+        &mut self,
+        (id, number): (JobId, u64),
         op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        if let (Err(why), Some(member), true) =
-            (result, op.member, self.array.membership.is_current(&op))
-            && !self.write_failed(member, why, out)
-        {
+        let Some(member) = op.member else { return };
+        let current = self.array.membership.is_current(&op);
+        let refused = result.is_err_and(|why| current && !self.write_failed(member, why, out));
+        if !self.range.staging.copy_ended(number, member) {
+            return;
+        }
+        if refused {
             self.range.jobs[id].error = Some(RequestError::Io);
         }
         self.range.jobs.one_done(id);
@@ -262,7 +300,8 @@ impl Engine {
         let leaving = membership.succession().is_some();
         let begun = self.range.staging.begin_tail(steering.tiers(membership.able()), leaving);
         if let Some(number) = begun {
-            self.store_entry(number, Owner::StagedTail, out);
+            let (places, blocks) = self.range.staging.places(number);
+            self.store_entry(Owner::StagedTail, places, blocks, out);
         }
     }
 
@@ -289,7 +328,7 @@ impl Engine {
     /// The entry that an I/O writes, if it is one of the staging log's.
     pub(in super::super) fn staged_entry(&self, io: IoId) -> Option<u64> {
         match self.array.flights.get(io).owner {
-            Owner::Staged { job } => self.range.jobs[job].log.staged,
+            Owner::Staged { number, .. } => Some(number),
             Owner::StagedTail => self.range.staging.telling(),
             Owner::Read { .. }
             | Owner::Write { .. }

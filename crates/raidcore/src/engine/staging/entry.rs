@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use super::Staging;
+use super::copying::Copying;
 use crate::geometry::{Layout, Role};
 use crate::meta::{self, ArrayRecord, JournalHeader, JournalRun, Log};
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
 
-/// The most members that an entry is on: as many as may be lost, one more, and one in place of a member
-/// that a successor takes the place of.
-const COPIES_MAX: usize = 4;
+/// The most members that an entry is written to: as many as may be lost, one more, and another for each of
+/// these that takes long.
+const COPIES_MAX: usize = 6;
 
 /// Consecutive blocks of a data chunk.
 #[derive(Clone, Copy, Debug)]
@@ -52,10 +53,14 @@ pub(super) struct Entry {
     pub(super) stripe: Stripe,
     /// The tail that it tells.
     pub(super) tail: u64,
-    /// The members that have it and are in service.
+    /// The members that have it and are in service, or get it.
     pub(super) holders: Set<MemberId>,
     /// Where its payload begins, by member.
     pub(super) payload: [(MemberId, Pba); COPIES_MAX],
+    /// How many members it was written to.
+    pub(super) copies: u8,
+    /// How it is being written.
+    pub(super) copying: Copying,
     /// How many blocks of payload it has.
     pub(super) blocks: u32,
     pub(super) runs: Vec<Run>,
@@ -89,6 +94,8 @@ impl Entry {
             tail: 0,
             holders,
             payload: [(MemberId(0), Pba(0)); COPIES_MAX],
+            copies: 0,
+            copying: Copying::default(),
             blocks,
             runs,
             done: false,
@@ -109,6 +116,22 @@ impl Entry {
         (header + self.blocks, header)
     }
 
+    /// It is written to another member, too, where its payload begins there.
+    pub(super) fn add_copy(&mut self, member: MemberId, payload: Pba) {
+        self.payload[usize::from(self.copies)] = (member, payload);
+        self.copies += 1;
+    }
+
+    /// The members that it was written to.
+    pub(super) fn written_to(&self) -> Set<MemberId> {
+        self.places().iter().map(|&(member, _)| member).collect()
+    }
+
+    /// Those, and where its payload begins on each.
+    pub(super) fn places(&self) -> &[(MemberId, Pba)] {
+        &self.payload[..usize::from(self.copies)]
+    }
+
     /// The runs whose blocks it has itself.
     fn payload_runs(&self) -> &[Run] {
         if self.kind == Kind::Data { &self.runs } else { &[] }
@@ -123,7 +146,7 @@ impl Staging {
     ) -> (impl Iterator<Item = (MemberId, Pba)> + use<>, u32) {
         let entry = self.entry(number);
         let (blocks, header) = entry.size();
-        let places = entry.payload.into_iter().take(entry.holders.len());
+        let places = entry.payload.into_iter().take(usize::from(entry.copies));
         (places.map(move |(member, at)| (member, Pba(at.0 - u64::from(header)))), blocks)
     }
 
@@ -148,7 +171,7 @@ impl Staging {
         into: &mut [u8],
     ) {
         let entry = self.entry(number);
-        let place = entry.payload.iter().find(|(holder, _)| *holder == member);
+        let place = entry.places().iter().find(|(holder, _)| *holder == member);
         let Some(&(_, payload)) = place else { return };
         let first_open = self.first_open.max(self.front()).min(number);
         let header = JournalHeader {

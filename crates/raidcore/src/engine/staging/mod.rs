@@ -25,10 +25,11 @@
 //! - A member becomes one after a rebuild only when the log was emptied and that is on record anew:
 //!   it has none of what the others know.
 //!
-//! [`room`] says where an entry goes and when its room is free again, [`reading`] what is read of it,
+//! [`room`] says where an entry goes and when its room is free again, [`copying`] when it is there, [`reading`] what is read of it,
 //! [`reclaim`] what comes home next, [`table`] in which entry a block is, and [`holders`] what is lost
 //! with a device.
 
+mod copying;
 mod entry;
 mod holders;
 mod rate;
@@ -52,6 +53,7 @@ use crate::meta::{ArrayRecord, Replay};
 use crate::redirects::Redirects;
 use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 
+pub(super) use copying::EXTRA_MAX;
 use entry::{Entry, Kind};
 pub(super) use entry::{Logged, Run};
 use rate::HomeRate;
@@ -102,6 +104,8 @@ pub(super) struct Staging {
     durable_homes: u64,
     flushing: bool,
     telling: Option<Telling>,
+    /// How many copies are under way, or were in the same entries, beyond those that are needed.
+    extra: usize,
     /// A job waits for room.
     starved: bool,
     /// Markers that will be needed: there is room for them.
@@ -190,6 +194,7 @@ impl Staging {
             durable_homes: 0,
             flushing: false,
             telling: None,
+            extra: 0,
             starved: false,
             promised: 0,
             first_dirty: 1,
@@ -217,8 +222,8 @@ impl Staging {
         self.next += 1;
         let mut entry = Entry::new(number, Kind::Data, replay.stripe, Set::EMPTY, Vec::new());
         entry.done = true;
-        for (to, &(member, at)) in entry.payload.iter_mut().zip(&replay.copies) {
-            *to = (member, at);
+        for &(member, at) in replay.copies.iter().take(entry.payload.len()) {
+            entry.add_copy(member, at);
             entry.holders = entry.holders.with(member);
         }
         self.entries.push_back(entry);

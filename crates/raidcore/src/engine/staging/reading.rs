@@ -50,7 +50,7 @@ impl Staging {
     ) -> Option<(MemberId, Pba)> {
         let entry = self.entry(number);
         let holders = entry.holders.minus(tried);
-        let places = entry.payload.iter().filter(|&&(member, _)| holders.has(member));
+        let places = entry.places().iter().filter(|&&(member, _)| holders.has(member));
         places.min_by_key(|&&(member, _)| rank(member)).copied()
     }
 

@@ -50,18 +50,27 @@ impl Staging {
         calm: Set<MemberId>,
         burden: impl Fn(MemberId) -> u32,
     ) -> Option<Set<MemberId>> {
-        let n = self.members;
-        let blocks = size.on_ring() + RESERVE + self.promised;
         let mut holders = Set::EMPTY;
         while holders.len() < self.copies {
-            let left = calm.minus(holders).filter(|&place| self.fits(place, blocks));
-            let in_turn = |&place: &MemberId| {
-                let index = place.index();
-                (index < n, burden(place), (index + n - self.turn % n) % n)
-            };
-            holders = holders.with(left.min_by_key(in_turn)?);
+            let next = self.next_holder(calm.minus(holders), size.on_ring(), &burden);
+            holders = holders.with(next?);
         }
         Some(holders)
+    }
+
+    /// The first of these that has room for a staged write of so many blocks.
+    pub(super) fn next_holder(
+        &self,
+        places: Set<MemberId>,
+        blocks: u64,
+        burden: impl Fn(MemberId) -> u32,
+    ) -> Option<MemberId> {
+        let (n, blocks) = (self.members, blocks + RESERVE + self.promised);
+        let fitting = places.filter(|&place| self.fits(place, blocks));
+        fitting.min_by_key(|&place| {
+            let index = place.index();
+            (index < n, burden(place), (index + n - self.turn % n) % n)
+        })
     }
 
     /// The holders of a note: as many as there can be, those of the first `tiers` if possible, and one more if
@@ -187,13 +196,9 @@ impl Staging {
         let (number, tail) = (self.next, self.tail_now());
         let mut entry = Entry::new(number, kind, stripe, holders, runs);
         entry.tail = tail;
-        let (blocks, header) = entry.size();
-        for (place, member) in entry.payload.iter_mut().zip(holders) {
-            let ring = &mut self.rings[member.index()];
-            let at = ring.append(u64::from(blocks), 0, |at| (number, at));
-            let at = at.expect("holders have room");
-            *place = (member, Pba(self.start.0 + at + u64::from(header)));
-            self.trim.appended(member, &self.rings[member.index()]);
+        for member in holders {
+            let payload = self.take_room(number, member, entry.size());
+            entry.add_copy(member, payload);
         }
         self.next += 1;
         self.announced = self.announced.max(tail);
@@ -201,6 +206,21 @@ impl Staging {
         self.turn = (self.turn + 1) % self.members;
         self.entries.push_back(entry);
         number
+    }
+
+    /// An entry of so many blocks, of which so many are its header, gets room in a holder's ring. Tells where
+    /// its payload begins there.
+    pub(super) fn take_room(
+        &mut self,
+        number: u64,
+        holder: MemberId,
+        (blocks, header): (u32, u32),
+    ) -> Pba {
+        let ring = &mut self.rings[holder.index()];
+        let at = ring.append(u64::from(blocks), 0, |at| (number, at));
+        let at = at.expect("holders have room");
+        self.trim.appended(holder, &self.rings[holder.index()]);
+        Pba(self.start.0 + at + u64::from(header))
     }
 
     /// A job's entry is on its holders: what it says counts. Tells how many blocks it stages, and how
@@ -232,7 +252,7 @@ impl Staging {
 
     fn is_dead(&self, entry: &Entry) -> bool {
         let at_home = entry.dirty == 0 && entry.home <= self.durable_homes;
-        entry.done && at_home && entry.pins == 0
+        entry.done && at_home && entry.pins == 0 && entry.copying.is_over()
     }
 
     /// The first entry that is not dead, or the next to be made.

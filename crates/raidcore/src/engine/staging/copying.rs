@@ -1,0 +1,94 @@
+//! An entry is written to its holders, and to others in place of those that take long (hedged requests:
+//! Dean and Barroso, "The Tail at Scale").
+//!
+//! Invariants:
+//! - An entry counts when it is on as many members as it has to be, whichever these are.
+//! - A copy that is stored later is none: its memory may have been a user's again, and have changed. Its
+//!   room is taken until that I/O has ended.
+
+use alloc::vec::Vec;
+
+use super::Staging;
+use crate::units::{MemberId, Pba, Set};
+
+/// How many copies may be under way at a time beyond those that entries need.
+pub(in crate::engine) const EXTRA_MAX: usize = 32;
+
+/// How an entry is being written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copying {
+    /// The members to which it is under way.
+    under_way: Set<MemberId>,
+    /// How many more are to have it.
+    lacks: u8,
+    /// How many others it is written to in their place.
+    extra: u8,
+}
+
+impl Copying {
+    /// Whether nothing of it is being written.
+    pub(super) fn is_over(&self) -> bool {
+        self.under_way.is_empty()
+    }
+}
+
+impl Staging {
+    /// An entry is under way to these members, and to be on all of them.
+    pub(in crate::engine) fn begin_copies(&mut self, number: u64, members: Set<MemberId>) {
+        let lacks = members.len() as u8;
+        self.entry_mut(number).copying = Copying { under_way: members, lacks, extra: 0 };
+    }
+
+    /// Whether an entry lacks copies, and nothing was done about those that take long.
+    pub(in crate::engine) fn is_waited_for(&self, number: u64) -> bool {
+        let Copying { lacks, extra, .. } = self.entry(number).copying;
+        lacks > 0 && extra == 0
+    }
+
+    /// An entry takes long: other members that are `calm`, those with the least `burden` first, get it in place
+    /// of those to which it is under way. Tells which and where, and how many blocks it has; none if there is
+    /// no room.
+    pub(in crate::engine) fn begin_others(
+        &mut self,
+        number: u64,
+        calm: Set<MemberId>,
+        burden: impl Fn(MemberId) -> u32,
+    ) -> Vec<(MemberId, Pba)> {
+        let entry = self.entry(number);
+        let (late, others) = (entry.copying.under_way.len(), calm.minus(entry.written_to()));
+        let (blocks, header) = entry.size();
+        let mut begun = Vec::new();
+        for _ in 0..late.min(EXTRA_MAX - self.extra) {
+            let taken: Set<_> = begun.iter().map(|&(member, _)| member).collect();
+            let Some(member) = self.next_holder(others.minus(taken), blocks.into(), &burden) else {
+                break;
+            };
+            let payload = self.take_room(number, member, (blocks, header));
+            let entry = self.entry_mut(number);
+            entry.add_copy(member, payload);
+            entry.holders = entry.holders.with(member);
+            entry.copying.under_way = entry.copying.under_way.with(member);
+            entry.copying.extra += 1;
+            self.extra += 1;
+            begun.push((member, Pba(payload.0 - u64::from(header))));
+        }
+        begun
+    }
+
+    /// A copy of an entry is stored, or its member has failed: then one less is left that may. Tells whether
+    /// the entry waits for it.
+    pub(in crate::engine) fn copy_ended(&mut self, number: u64, member: MemberId) -> bool {
+        let entry = self.entry_mut(number);
+        let copying = &mut entry.copying;
+        copying.under_way = copying.under_way.without(member);
+        let counts = copying.lacks > 0;
+        copying.lacks -= u8::from(counts);
+        if counts && copying.lacks == 0 {
+            entry.holders = entry.holders.minus(copying.under_way);
+        }
+        if copying.is_over() {
+            self.extra -= usize::from(core::mem::take(&mut self.entry_mut(number).copying.extra));
+        }
+        counts
+    }
+}
