@@ -44,6 +44,7 @@ mod returns;
 mod shrunk;
 mod space;
 mod spare_trim;
+mod staged_beside;
 mod staging;
 mod succession;
 mod unrecorded;

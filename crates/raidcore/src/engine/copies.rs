@@ -174,15 +174,20 @@ impl Copies {
         Some((new, member, at))
     }
 
-    /// A copy has been written, well or not.
-    pub(super) fn written(&mut self, number: u64, well: bool) {
+    /// A copy has been written, well or not. What `is_old` is not at home any more.
+    pub(super) fn written(&mut self, number: u64, well: bool, is_old: impl Fn(Lba) -> bool) {
         let extent = self.extent(number);
         extent.pins -= 1;
         let (first, blocks) = (extent.first, extent.blocks);
         if well && extent.member.is_some() {
             for at in 0..blocks {
-                let to = Staged { entry: number as u32, at, clean: true };
-                self.table.set(Lba(first.0 + u64::from(at)), to);
+                let (lba, to) = (
+                    Lba(first.0 + u64::from(at)),
+                    Staged { entry: number as u32, at, clean: true },
+                );
+                if !is_old(lba) {
+                    self.table.set(lba, to);
+                }
             }
         }
     }
@@ -247,7 +252,7 @@ mod tests {
     /// Makes a copy on one of these.
     fn make(copies: &mut Copies, first: u64, blocks: u32, able: Set<MemberId>) -> Option<u64> {
         let (number, ..) = copies.begin(Lba(first), blocks, able)?;
-        copies.written(number, true);
+        copies.written(number, true, |_| false);
         Some(number)
     }
 
@@ -256,11 +261,11 @@ mod tests {
         let (mut copies, able) = (copies(), Set::first(2));
         let (first, member, at) = copies.begin(Lba(10), 2, able).expect("there is room");
         assert_eq!((copies.find(Lba(10)), member, at), (None, MemberId(0), Pba(100)));
-        copies.written(first, true);
+        copies.written(first, true, |_| false);
         assert_eq!(copies.find(Lba(11)), Some((first, 1, member)));
         let (second, member, at) = copies.begin(Lba(20), 2, able).expect("there is room");
         assert_eq!((member, at), (MemberId(1), Pba(200)), "members take turns");
-        copies.written(second, false);
+        copies.written(second, false, |_| false);
         assert!(!copies.has(Lba(20)));
         copies.forget(Lba(10));
         assert!(!copies.has(Lba(10)) && copies.has(Lba(11)));

@@ -181,6 +181,7 @@ impl Job {
         self.error = None;
         self.journaled.clear();
         self.log.covers = false;
+        self.log.gathered = None;
         self.turn = Turn::Any;
         self.hedge = Hedge::default();
         self.is_copied = false;
@@ -236,7 +237,9 @@ impl Job {
         writes && self.base == Base::Zeros
     }
 
+    /// Whether it holds its stripe's lock alone. A write that is put into the staging log changes nothing at
+    /// home.
     pub(super) fn is_exclusive(&self) -> bool {
-        self.work != Work::Read
+        self.work != Work::Read && self.turn != Turn::Beside
     }
 }

@@ -9,6 +9,10 @@
 //! written: such blocks do not change, whatever becomes of the write. Parity does, so a reader that has
 //! to reconstruct a block, or would go around a busy member, waits for the writer. Without that a write
 //! that waits for a slow member would keep back the reads of a whole stripe.
+//!
+//! A write that goes to the staging log changes nothing at home, and so goes *beside* readers and what brings
+//! the stripe home, which may wait for a slow member, too. It holds the lock as readers do: whoever
+//! writes at home waits for it.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -229,7 +233,7 @@ impl Jobs {
     pub(super) fn lock(&mut self, id: JobId, is_busy: impl Fn(Stripe, Role) -> bool) -> bool {
         let job = &self.table[id];
         let (stripe, exclusive) = (job.stripe, job.is_exclusive());
-        if self.may_read_beside(job, is_busy) {
+        if self.may_read_beside(job, is_busy) || self.may_store_beside(job) {
             self.table[id].turn = Turn::Beside;
             self.locks.join(stripe);
             return true;
@@ -253,6 +257,23 @@ impl Jobs {
     pub(super) fn join(&mut self, id: JobId) {
         self.locks.join(self.table[id].stripe);
         self.make_ready(id);
+    }
+
+    /// Whether nobody stands in the way of a write that may go to the staging log: the stripe is on its way
+    /// home, or is being read and no other waits.
+    fn may_store_beside(&self, job: &Job) -> bool {
+        if job.work != Work::Write || job.turn != Turn::Any || !job.log.may_stage {
+            return false;
+        }
+        match self.locks.exclusive_holder(job.stripe) {
+            Some(holder) => {
+                let holder = self.table.id_at(holder);
+                holder.is_some_and(|holder| self.table[holder].work == Work::Reclaim)
+            }
+            None => {
+                self.locks.is_shared(job.stripe) && self.locks.first_waiter(job.stripe).is_none()
+            }
+        }
     }
 
     /// Whether the stripe of a read is being written, but not what is to be read.
@@ -302,7 +323,7 @@ impl Jobs {
         job.is_exclusive() && !job.bad.is_empty() && self.locks.is_shared(job.stripe)
     }
 
-    /// A job that reads beside a writer has to do without a block, and waits for the writer after all.
+    /// A job beside a writer has to do what it can't do there, and waits for the writer after all.
     pub(super) fn fall_in(&mut self, id: JobId) -> Stage {
         self.unlock(id);
         self.table[id].turn = Turn::InLine;

@@ -23,13 +23,13 @@ pub(super) enum Stage {
     Finish,
 }
 
-/// Whether a read waits for its stripe's lock.
+/// Whether a read or write waits for its stripe's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     /// As it comes: beside a writer if that does it no harm.
     Any,
-    /// It reads beside a writer.
+    /// It reads beside a writer, or writes to the staging log beside others.
     Beside,
-    /// It waits for writers, whatever they write.
+    /// It waits for others, whatever they do.
     InLine,
 }

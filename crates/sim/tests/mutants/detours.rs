@@ -30,8 +30,8 @@ pub(crate) const DETOURS: &[Mutant] = &[
     mutant(
         "beside: a read builds on redundancy that is being written",
         "engine/flow/planning.rs",
-        "if self.range.jobs[id].turn == Turn::Beside && !self.range.jobs.reads_home(id, readable) {",
-        "if !MUTANT && self.range.jobs[id].turn == Turn::Beside && !self.range.jobs.reads_home(id, readable) {",
+        "if beside && !self.range.jobs.reads_home(id, readable) {",
+        "if !MUTANT && beside && !self.range.jobs.reads_home(id, readable) {",
     ),
     mutant(
         "beside: a write takes over another of what is being read",

@@ -42,10 +42,10 @@ pub(crate) const JOBS: &[Mutant] = &[
     mutant(
         "locks are shared by writers",
         "engine/job.rs",
-        "        self.work != Work::Read
-    }",
-        "        self.work != Work::Read && !(MUTANT && self.work == Work::Write)
-    }",
+        "self.work != Work::Read && self.turn != Turn::Beside",
+        "self.work != Work::Read
+            && self.turn != Turn::Beside
+            && !(MUTANT && self.work == Work::Write)",
     ),
     mutant(
         "a scratch buffer is not given back",

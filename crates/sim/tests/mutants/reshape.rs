@@ -73,8 +73,8 @@ pub(crate) const RESHAPE: &[Mutant] = &[
     mutant(
         "reshape: what is staged comes home to where it was",
         "engine/flow/reclaim.rs",
-        "if layout.has_moved(stripe, lba)",
-        "if !MUTANT && layout.has_moved(stripe, lba)",
+        "|| layout.has_moved(stripe, lba)",
+        "|| !MUTANT && layout.has_moved(stripe, lba)",
     )
     .of_reshapes(),
     mutant(

@@ -422,4 +422,42 @@ pub(crate) const STAGING: &[Mutant] = &[
         "at_start = at_start.min(start);",
         "if !MUTANT { at_start = at_start.min(start); }",
     ),
+    mutant(
+        "staged beside: what was staged meanwhile counts as home",
+        "engine/staging/reclaim.rs",
+        "if !self.is_staged_since(before, lba) {",
+        "if MUTANT || !self.is_staged_since(before, lba) {",
+    ),
+    mutant(
+        "staged beside: of two writes at once the slower counts",
+        "engine/staging/room.rs",
+        "Kind::Data if self.is_staged_since(number, lba) =>",
+        "Kind::Data if !MUTANT && self.is_staged_since(number, lba) =>",
+    ),
+    mutant(
+        "staged beside: what was staged meanwhile comes home with what is planned anew",
+        "engine/flow/reclaim.rs",
+        "if number >= before ",
+        "if !MUTANT && number >= before ",
+    ),
+    mutant(
+        "staged beside: a write goes to the log beside one that goes home",
+        "engine/jobs.rs",
+        "self.table[holder].work == Work::Reclaim)",
+        "MUTANT || self.table[holder].work == Work::Reclaim)",
+    ),
+    mutant(
+        "staged beside: a copy is made of what was staged meanwhile",
+        "engine/flow/copies.rs",
+        "|lba| staging.is_dirty(lba)",
+        "|lba| !MUTANT && staging.is_dirty(lba)",
+    ),
+    mutant(
+        "staged beside: what is staged leaves copies that were made meanwhile",
+        "engine/flow/store.rs",
+        "if self.range.jobs[id].turn == Turn::Beside {
+            // A read",
+        "if !MUTANT && self.range.jobs[id].turn == Turn::Beside {
+            // A read",
+    ),
 ];

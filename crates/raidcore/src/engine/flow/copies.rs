@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// Forgets the copies of what a job is about to write, so that nothing reads the old content.
-    pub(in super::super) fn forget_copies(&mut self, id: JobId) {
+    pub(super) fn forget_copies(&mut self, id: JobId) {
         if self.range.copies.is_empty() {
             return;
         }
@@ -128,7 +128,7 @@ impl Engine {
         let begun = self.range.copies.begin(first, piece.blocks, able);
         let Some((number, member, at)) = begun else { return Stage::Finish };
         let Some(device) = self.array.membership.live_device(member) else {
-            self.range.copies.written(number, false);
+            self.range.copies.written(number, false, |_| false);
             return Stage::Finish;
         };
         self.array.counters.copied_blocks += u64::from(piece.blocks);
@@ -147,7 +147,8 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        self.range.copies.written(number, result.is_ok());
+        let staging = &self.range.staging;
+        self.range.copies.written(number, result.is_ok(), |lba| staging.is_dirty(lba));
         if let (Err(why), Some(member), true) =
             (result, op.member, self.array.membership.is_current(&op))
         {

@@ -38,7 +38,11 @@ impl Engine {
             return Stage::Finish;
         }
         let (readable, writable) = self.health(stripe);
-        if self.range.jobs[id].turn == Turn::Beside && !self.range.jobs.reads_home(id, readable) {
+        let beside = self.range.jobs[id].turn == Turn::Beside;
+        if beside && self.range.jobs[id].work == Work::Write {
+            return self.plan_beside(id);
+        }
+        if beside && !self.range.jobs.reads_home(id, readable) {
             return self.range.jobs.fall_in(id);
         }
         if self.range.jobs.disturbs_readers(id) {

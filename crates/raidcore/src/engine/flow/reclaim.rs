@@ -158,13 +158,16 @@ impl Engine {
         self.range.jobs[id].pieces.clear();
         let stripe = self.range.jobs[id].stripe;
         let layout = self.layout;
+        // What is staged while it is under way may be being read at home, and comes next time.
+        let next = self.range.staging.next();
+        let before = *self.range.jobs[id].log.gathered.get_or_insert(next);
         let geo = layout.of(stripe);
         for role in geo.data_roles() {
             let first = geo.lba(stripe, role, 0);
             for row in 0..geo.chunk() {
                 let lba = Lba(first.0 + u64::from(row));
                 let Some((number, at)) = self.range.staging.find_dirty(lba) else { continue };
-                if layout.has_moved(stripe, lba) {
+                if number >= before || layout.has_moved(stripe, lba) {
                     continue;
                 }
                 let mem = plan::scratch(plan::beside(geo, role), row);
@@ -194,12 +197,13 @@ impl Engine {
         let job = &self.range.jobs[id];
         let geo = self.layout.of(job.stripe);
         let staging = &mut self.range.staging;
+        let before = job.log.gathered.unwrap_or_else(|| staging.next());
         let blocks = if job.error.is_some() {
-            staging.reclaim_failed(job.stripe);
+            staging.reclaim_failed(job.stripe, before);
             0
         } else {
             let lbas = |piece: &Piece| geo.lbas(job.stripe, piece.role, piece.row, piece.blocks);
-            staging.reclaimed(job.stripe, job.pieces.iter().flat_map(lbas))
+            staging.reclaimed((job.stripe, before), job.pieces.iter().flat_map(lbas))
         };
         staging.rate.came(self.now, blocks, staging.is_reclaiming());
         self.array.counters.reclaimed_blocks += blocks;

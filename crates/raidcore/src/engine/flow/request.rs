@@ -96,6 +96,7 @@ impl Engine {
             if in_doubt {
                 self.range.jobs[job].turn = Turn::InLine;
             }
+            self.range.jobs[job].log.may_stage = work == Work::Write && self.may_be_staged(stripe);
             cut += blocks;
             self.array.users.add_part(request.tag, cut);
             self.start_job(job);

@@ -7,7 +7,7 @@ use crate::engine::array::Array;
 use crate::engine::flight::{Flight, Owner};
 use crate::engine::job::Job;
 use crate::engine::maps::Bit;
-use crate::engine::stage::Stage;
+use crate::engine::stage::{Stage, Turn};
 use crate::engine::staging::{Run, Size};
 use crate::engine::steering::{Redirect, Way};
 use crate::engine::wait::Wait;
@@ -16,7 +16,7 @@ use crate::engine::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestEr
 use crate::geometry::{Geometry, Role};
 use crate::meta::MapKind;
 use crate::plan::Piece;
-use crate::units::{Lba, Mem, MemberId, Pba, Set};
+use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
 
 impl Engine {
     /// Whether a job writes over what is staged.
@@ -69,6 +69,21 @@ impl Engine {
         staged
     }
 
+    /// Whether a write may be one that the log takes, before it has its lock.
+    pub(super) fn may_be_staged(&self, stripe: Stripe) -> bool {
+        self.range.staging.is_open()
+            && self.phase == Phase::Serving
+            && (self.array.steering.may_stage() || self.range.staging.concerns(stripe))
+    }
+
+    /// Plans a write beside others, which goes to the log or waits for them.
+    pub(super) fn plan_beside(&mut self, id: JobId) -> Stage {
+        self.range.jobs[id].log.covers = self.covers(id);
+        let saved = self.layout.is_saved(self.range.jobs[id].stripe);
+        let able = self.array.membership.takes_writes() && !saved;
+        if able && self.is_to_be_staged(id) { Stage::Store } else { self.range.jobs.fall_in(id) }
+    }
+
     /// Whether there is room in the log for a job's pieces.
     fn has_room_for(&mut self, id: JobId) -> bool {
         let size = Size::of(&self.range.jobs[id].pieces);
@@ -85,6 +100,12 @@ impl Engine {
         let (job, busy) = (&self.range.jobs[id], self.array.steering.busy());
         if busy.is_empty() {
             return busy;
+        }
+        if job.turn == Turn::Beside {
+            let parities = self.layout.of(job.stripe).spare_roles();
+            let roles = parities.chain(job.pieces.iter().map(|piece| piece.role));
+            let members: Set<_> = roles.map(|role| self.layout.member(job.stripe, role)).collect();
+            return members.and(busy);
         }
         let region = self.areas.region(job.stripe);
         let (maps, membership) = (&self.range.maps, &self.array.membership);
@@ -139,8 +160,12 @@ impl Engine {
         let holders = self.range.staging.holders_for(size, calm, burden);
         let Some(holders) = holders else {
             // It goes home after all.
-            self.range.jobs[id].asked.way = Way::Home;
-            return Stage::Plan;
+            let job = &mut self.range.jobs[id];
+            job.asked.way = Way::Home;
+            return match job.turn {
+                Turn::Beside => self.range.jobs.fall_in(id),
+                Turn::Any | Turn::InLine => Stage::Plan,
+            };
         };
         let around = self.write_waits_for(id);
         around.for_each(|member| self.array.membership.avoid_write(member));
@@ -276,6 +301,10 @@ impl Engine {
         // What has failed may be found after a crash, or not; but then no write is taken any more.
         if self.range.jobs[id].error.is_some() {
             return;
+        }
+        if self.range.jobs[id].turn == Turn::Beside {
+            // A read beside it may have made some.
+            self.forget_copies(id);
         }
         let (staged, again) = self.range.staging.stored(number, &self.layout);
         self.array.counters.staged_blocks += u64::from(staged);

@@ -33,6 +33,10 @@ pub(in crate::engine) struct Logged {
     pub(in crate::engine) covers: bool,
     /// There is room for its marker.
     pub(in crate::engine) promised: bool,
+    /// It is a write that the log would take.
+    pub(in crate::engine) may_stage: bool,
+    /// It brings home what was staged before this entry.
+    pub(in crate::engine) gathered: Option<u64>,
 }
 
 /// What an entry is there for.

@@ -392,7 +392,14 @@ mod tests {
         pub(super) fn bring_home(&mut self, stripe: u64, blocks: u32) {
             let lbas = self.layout.of(Stripe(stripe)).lbas(Stripe(stripe), Role(0), 0, blocks);
             self.staging.begin_reclaim(Stripe(stripe));
-            assert_eq!(self.staging.reclaimed(Stripe(stripe), lbas), u64::from(blocks));
+            let of = (Stripe(stripe), self.staging.next());
+            assert_eq!(self.staging.reclaimed(of, lbas), u64::from(blocks));
+        }
+
+        /// A stripe that is being brought home can't be.
+        pub(super) fn fails(&mut self, stripe: u64) {
+            let next = self.staging.next();
+            self.staging.reclaim_failed(Stripe(stripe), next);
         }
 
         /// Makes what has come home durable there.

@@ -200,26 +200,38 @@ impl Staging {
         self.put_off.binary_search_by_key(&stripe, |&(stripe, _)| stripe)
     }
 
-    /// A reclaim has ended that has brought these blocks home; tells how many they are.
+    /// The number of the next entry.
+    pub(in crate::engine) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// A reclaim has ended that has brought these blocks home, as they were staged before an entry; tells how
+    /// many they are. What was staged since is not at home.
     pub(in crate::engine) fn reclaimed(
         &mut self,
-        stripe: Stripe,
+        (stripe, before): (Stripe, u64),
         lbas: impl Iterator<Item = Lba>,
     ) -> u64 {
         self.end_reclaim(stripe);
         let (mut lbas, mut blocks) = (lbas.peekable(), 0);
         self.homes += u64::from(lbas.peek().is_some());
         for lba in lbas {
-            self.clean(stripe, lba);
+            if !self.is_staged_since(before, lba) {
+                self.clean(stripe, lba);
+            }
             blocks += 1;
         }
         blocks
     }
 
-    /// A reclaim has ended that could not bring its stripe home.
-    pub(in crate::engine) fn reclaim_failed(&mut self, stripe: Stripe) {
+    /// A reclaim has ended that could not bring its stripe home. What was staged of it since an entry may
+    /// have changed that.
+    pub(in crate::engine) fn reclaim_failed(&mut self, stripe: Stripe, before: u64) {
         self.end_reclaim(stripe);
-        self.stuck.push(stripe);
+        let since = self.entries.iter().skip((before.max(self.front()) - self.front()) as usize);
+        if !since.filter(|entry| entry.done).any(|entry| entry.stripe == stripe) {
+            self.stuck.push(stripe);
+        }
     }
 
     fn end_reclaim(&mut self, stripe: Stripe) {
@@ -328,8 +340,8 @@ mod tests {
         assert_eq!(next(&mut log, Haste::Soon, Set::EMPTY), None);
         assert_eq!(next(&mut log, Haste::No, Set::EMPTY), None, "one at a time");
         log.bring_home(5, 1);
-        log.staging.reclaim_failed(Stripe(2));
-        log.staging.reclaim_failed(Stripe(9));
+        log.fails(2);
+        log.fails(9);
         assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), None, "they are stuck");
         log.stage(9, 1);
         assert_eq!(next(&mut log, Haste::No, Set::EMPTY), Some(9), "it was written since");
@@ -443,7 +455,7 @@ mod tests {
         assert!(!log.staging.is_hurried(), "it came later");
         assert_eq!(log.staging.haste(false), Haste::No);
         log.staging.hurry();
-        log.staging.reclaim_failed(Stripe(1));
+        log.fails(1);
         assert_eq!(next(&mut log, Haste::Now, Set::EMPTY), None);
         assert!(!log.staging.is_hurried(), "what is left can't come");
     }
@@ -472,6 +484,18 @@ mod tests {
         let mut log = Log::new(0);
         log.staging.drain();
         assert_eq!(log.staging.haste(false), Haste::Oldest);
+    }
+
+    #[test]
+    fn what_failed_is_tried_again_if_something_was_staged_meanwhile() {
+        let mut log = Log::new(0);
+        log.stage(0, 1);
+        let before = log.staging.next();
+        log.stage(0, 1);
+        log.staging.reclaim_failed(Stripe(0), before);
+        assert_eq!(next(&mut log, Haste::No, Set::EMPTY), Some(0));
+        log.fails(0);
+        assert_eq!(next(&mut log, Haste::No, Set::EMPTY), None);
     }
 
     #[test]

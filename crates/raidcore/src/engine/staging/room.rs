@@ -234,6 +234,8 @@ impl Staging {
         for run in &runs {
             for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
                 match kind {
+                    // Another write of it began later, and was faster.
+                    Kind::Data if self.is_staged_since(number, lba) => again += 1,
                     Kind::Data => {
                         again += u32::from(self.stage((stripe, run.role), lba, number, at));
                     }
@@ -439,13 +441,13 @@ mod tests {
         let mut log = Log::new(0);
         log.stage(0, 8);
         log.staging.begin_reclaim(Stripe(0));
-        log.staging.reclaim_failed(Stripe(0));
+        log.fails(0);
         assert!(!log.staging.denies_room(Set::EMPTY), "nobody waits for it");
         let large = Log::size(RING as u32);
         assert!(!log.staging.has_room(large, log.able(), |_| 0));
         log.staging.begin_reclaim(Stripe(1));
         assert!(!log.staging.denies_room(Set::EMPTY), "another comes home");
-        log.staging.reclaim_failed(Stripe(1));
+        log.fails(1);
         assert!(
             log.staging.denies_room(Set::EMPTY) && !log.staging.denies_room(Set::EMPTY),
             "it is said once"

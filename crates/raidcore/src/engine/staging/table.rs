@@ -29,6 +29,12 @@ impl Staging {
         &mut self.entries[index]
     }
 
+    /// Whether a block is staged in this entry or a later one.
+    pub(in crate::engine) fn is_staged_since(&self, number: u64, lba: Lba) -> bool {
+        let staged = self.table.get(lba);
+        staged.is_some_and(|staged| self.front() + self.index(staged.entry) as u64 >= number)
+    }
+
     /// A block is staged in an entry, and no longer where it was before. Tells whether it was not at home
     /// before either.
     pub(super) fn stage(
