@@ -2,16 +2,26 @@
 //! it has taken longer than 95 in 100 recent reads of its size, and twice as long as their median.
 //! Where all reads take about as long, almost none is hedged, and never more than about one in
 //! twenty. A budget may forbid even these.
+//!
+//! What is staged is written to others, too, after 90 in 100 and three medians: it meets one of its holders'
+//! stalls more often, and one more copy costs less than the parts of a stripe.
 
 use core::time::Duration;
 
 use crate::histogram::Histogram;
 
-/// The percentile of latencies before which a read is not hedged.
-const PERCENT: u32 = 95;
+/// How long is too long.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    /// The percentile of latencies before which nothing is hedged.
+    percent: u32,
+    /// The number of medians before which nothing is.
+    medians: u64,
+}
 
-/// The number of medians before which a read is not hedged.
-const MEDIANS: u64 = 2;
+const READS: Late = Late { percent: 95, medians: 2 };
+
+const STAGED: Late = Late { percent: 90, medians: 3 };
 
 /// Reads that have to have ended before the first deadline is known, and before each new one.
 const ENOUGH: u32 = 64;
@@ -24,14 +34,15 @@ const SMALL: u32 = 16;
 
 #[derive(Clone, Debug)]
 struct Class {
+    late: Late,
     took: Histogram,
     since: u32,
     patience: Option<Duration>,
 }
 
 impl Class {
-    fn new() -> Self {
-        Self { took: Histogram::new(WINDOW), since: 0, patience: None }
+    fn new(late: Late) -> Self {
+        Self { late, took: Histogram::new(WINDOW), since: 0, patience: None }
     }
 
     fn ended(&mut self, took: Duration) {
@@ -39,7 +50,8 @@ impl Class {
         self.since += 1;
         if self.since >= ENOUGH {
             self.since = 0;
-            let late = self.took.percentile(PERCENT).max(MEDIANS * self.took.median());
+            let Late { percent, medians } = self.late;
+            let late = self.took.percentile(percent).max(medians * self.took.median());
             self.patience = Some(Duration::from_nanos(late));
         }
     }
@@ -51,20 +63,26 @@ pub struct Hedge {
     classes: [Class; 2],
 }
 
-impl Default for Hedge {
-    fn default() -> Self {
-        Self { classes: [Class::new(), Class::new()] }
-    }
-}
-
 impl Hedge {
-    /// How long to wait for a read of this many blocks; for ever while nothing is known.
+    /// Of reads.
+    #[must_use]
+    pub fn of_reads() -> Self {
+        Self { classes: [Class::new(READS), Class::new(READS)] }
+    }
+
+    /// Of writes that are staged.
+    #[must_use]
+    pub fn of_staged() -> Self {
+        Self { classes: [Class::new(STAGED), Class::new(STAGED)] }
+    }
+
+    /// How long to wait for a request of this many blocks; for ever while nothing is known.
     #[must_use]
     pub fn patience(&self, blocks: u32) -> Option<Duration> {
         self.classes[usize::from(blocks > SMALL)].patience
     }
 
-    /// A read has ended.
+    /// A request has ended.
     pub fn ended(&mut self, blocks: u32, took: Duration) {
         self.classes[usize::from(blocks > SMALL)].ended(took);
     }

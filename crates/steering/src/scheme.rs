@@ -10,6 +10,7 @@ use crate::Members;
 use crate::collect::age::{Age, Law};
 use crate::collect::modes::{Forcing, Modes};
 use crate::collect::{Collect, Global, Rotate, Window};
+use crate::hedge::Hedge;
 use crate::hold::{CACHES, Cache};
 use crate::steer::{Reconstruct, Staged, Steer};
 
@@ -273,8 +274,8 @@ impl Scheme {
             Hedges::Always => true,
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
-        let hedge = hedges.then(Default::default);
-        let hedge_staged = hedge.clone();
+        let hedge = hedges.then(Hedge::of_reads);
+        let hedge_staged = hedges.then(Hedge::of_staged);
         let trials = self.tries.then(Default::default);
         let popular = self.by_the_paper.then(Default::default);
         let Self { writes, cache, by_the_paper: spares_rebuilds, .. } = *self;

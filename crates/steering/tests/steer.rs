@@ -61,7 +61,7 @@ fn what_slows_nobody_down_costs_nothing() {
 
 #[test]
 fn patience_ends_where_one_read_in_twenty_takes_longer_and_twice_as_long_as_most() {
-    let mut policy = Steer { hedge: Some(Hedge::default()), ..Steer::default() };
+    let mut policy = Steer { hedge: Some(Hedge::of_reads()), ..Steer::default() };
     assert_eq!(policy.patience(Instant::ORIGIN, 1), None, "nothing is known yet");
     let mut after = |slow: u64| {
         for i in 0..4000 {

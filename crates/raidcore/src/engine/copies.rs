@@ -295,7 +295,7 @@ mod tests {
         make(&mut copies, 10, 2, Set::one(other)).expect("there is room");
         let (late, ..) = copies.begin(Lba(20), 2, Set::one(one)).expect("there is room");
         copies.drop_member(one);
-        copies.written(late, true);
+        copies.written(late, true, |_| false);
         assert!(!copies.has(Lba(0)) && !copies.has(Lba(20)) && copies.has(Lba(10)));
         assert_eq!(copies.place(late), None);
         copies.check(|_| false, |member| member != one);

@@ -31,7 +31,7 @@ pub struct Counters {
     pub hedges_won: u64,
     /// Writes that were staged on other members.
     pub staged_writes: u64,
-    /// Of these, those that took so long that others got them, too.
+    /// How often one took so long that others got it, too.
     pub hedged_writes: u64,
     /// Blocks of those.
     pub staged_blocks: u64,

@@ -187,7 +187,7 @@ fn what_is_being_read_at_home_is_not_written_there_since_it_was_staged() {
     world.ask(0, Op::Write, 0, 1);
     world.end_all(is_entry);
     let reclaims = |io: &Io| io.at == first && matches!(io.op, IoOp::Read(_));
-    let parity = world.ios.iter().map(|pending| pending.io).filter(reclaims).last();
+    let parity = world.ios.iter().map(|pending| pending.io).rfind(reclaims);
     let parity = parity.expect("old data and parity are read").device;
     assert_ne!(parity, DeviceId(0));
     world.ask(1, Op::Read, 1, 1);

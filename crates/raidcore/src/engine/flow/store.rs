@@ -176,9 +176,7 @@ impl Engine {
         let blocks = job.asked.blocks;
         self.write_staged(id, number, out);
         self.array.counters.staged_writes += 1;
-        if let Some(patience) = self.array.steering.write_patience(self.now, blocks) {
-            self.range.patience.wait(self.now + patience, id);
-        }
+        self.wait_for_entry(id, blocks);
         Stage::Record
     }
 
@@ -241,6 +239,13 @@ impl Engine {
         begun
     }
 
+    /// A job waits for its entry of so many blocks, perhaps not for ever.
+    fn wait_for_entry(&mut self, id: JobId, blocks: u32) {
+        if let Some(patience) = self.array.steering.write_patience(self.now, blocks) {
+            self.range.patience.wait(self.now + patience, id);
+        }
+    }
+
     /// The entry that a job waits for, if that is all that it waits for.
     pub(in super::super) fn entry_waited_for(&self, id: JobId) -> Option<u64> {
         let number = self.range.jobs.get(id)?.log.staged?;
@@ -258,9 +263,13 @@ impl Engine {
         let calm = membership.able().minus(steering.busy());
         let burden = |member| steering.burden(member, flights.of(member));
         let others = self.range.staging.begin_others(number, calm, burden);
-        self.array.counters.hedged_writes += u64::from(!others.is_empty());
+        if others.is_empty() {
+            return;
+        }
+        self.array.counters.hedged_writes += 1;
         let blocks = self.range.staging.places(number).1;
         self.store_entry(Owner::Staged { job: id, number }, others.into_iter(), blocks, out);
+        self.wait_for_entry(id, self.range.jobs[id].asked.blocks);
     }
 
     pub(in super::super) fn staged_done(

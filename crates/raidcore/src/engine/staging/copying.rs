@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 
 use super::Staging;
+use super::entry::COPIES_MAX;
 use crate::units::{MemberId, Pba, Set};
 
 /// How many copies may be under way at a time beyond those that entries need.
@@ -39,15 +40,13 @@ impl Staging {
         self.entry_mut(number).copying = Copying { under_way: members, lacks, extra: 0 };
     }
 
-    /// Whether an entry lacks copies, and nothing was done about those that take long.
+    /// Whether an entry lacks copies.
     pub(in crate::engine) fn is_waited_for(&self, number: u64) -> bool {
-        let Copying { lacks, extra, .. } = self.entry(number).copying;
-        lacks > 0 && extra == 0
+        self.entry(number).copying.lacks > 0
     }
 
-    /// An entry takes long: other members that are `calm`, those with the least `burden` first, get it in place
-    /// of those to which it is under way. Tells which and where, and how many blocks it has; none if there is
-    /// no room.
+    /// An entry takes long: as many others as it lacks copies get it, of those that are `calm`, those with the
+    /// least `burden` first. Tells which, and where; none if there is no room.
     pub(in crate::engine) fn begin_others(
         &mut self,
         number: u64,
@@ -55,10 +54,11 @@ impl Staging {
         burden: impl Fn(MemberId) -> u32,
     ) -> Vec<(MemberId, Pba)> {
         let entry = self.entry(number);
-        let (late, others) = (entry.copying.under_way.len(), calm.minus(entry.written_to()));
+        let (lacks, others) = (usize::from(entry.copying.lacks), calm.minus(entry.written_to()));
+        let most = lacks.min(COPIES_MAX - usize::from(entry.copies)).min(EXTRA_MAX - self.extra);
         let (blocks, header) = entry.size();
         let mut begun = Vec::new();
-        for _ in 0..late.min(EXTRA_MAX - self.extra) {
+        for _ in 0..most {
             let taken: Set<_> = begun.iter().map(|&(member, _)| member).collect();
             let Some(member) = self.next_holder(others.minus(taken), blocks.into(), &burden) else {
                 break;
