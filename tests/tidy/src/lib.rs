@@ -8,6 +8,7 @@ pub mod code;
 pub mod files;
 pub mod known;
 pub mod links;
+pub mod messages;
 pub mod ratchet;
 pub mod sizes;
 pub mod words;
