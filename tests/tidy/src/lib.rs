@@ -3,6 +3,7 @@
 //! Each module finds offences of one kind in a text. `tests/repository.rs` applies them to the
 //! repository, and compares the offences with the lists in [`known`].
 
+pub mod book;
 pub mod circles;
 pub mod code;
 pub mod files;

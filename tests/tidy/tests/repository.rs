@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidy::{circles, code, files, known, links, messages, ratchet, sizes, words};
+use tidy::{book, circles, code, files, known, links, messages, ratchet, sizes, words};
 
 fn fail_if_any(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} offences:\n\n{}\n", wrong.len(), wrong.join("\n"));
@@ -90,6 +90,16 @@ fn comments_speak_of_things() {
 fn links_are_alive() {
     let documents = files::below("", &[".md"]).into_iter().collect();
     fail_if_any(&links::dead(&documents, |path| files::root().join(path).exists()));
+}
+
+#[test]
+fn the_book_has_every_page() {
+    const SUMMARY: &str = "docs/SUMMARY.md";
+    let (summary, pages): (Vec<_>, Vec<_>) =
+        files::below("docs", &[".md"]).into_iter().partition(|(path, _)| path == SUMMARY);
+    let first = "README.md".to_owned();
+    let pages: Vec<String> = pages.into_iter().map(|(path, _)| path).chain([first]).collect();
+    fail_if_any(&book::wrong((SUMMARY, &summary[0].1), &pages));
 }
 
 #[test]
