@@ -20,6 +20,29 @@ pub fn code_only(source: &str) -> String {
     code
 }
 
+/// The contents of the string literals of `source`, without raw ones: escapes are resolved as far as
+/// messages have them.
+pub fn literals(source: &str) -> Vec<String> {
+    let text: Vec<char> = source.chars().collect();
+    let (mut literals, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let end = opaque_end(&text, at).max(at + 1);
+        if text[at] == '"' {
+            let inner: String = text[at + 1..end - 1].iter().collect();
+            literals.push(unescaped(&inner));
+        }
+        at = end;
+    }
+    literals
+}
+
+fn unescaped(literal: &str) -> String {
+    let lines = literal.split("\\\n").enumerate();
+    let joined: String =
+        lines.map(|(at, line)| if at == 0 { line } else { line.trim_start() }).collect();
+    joined.replace("\\\"", "\"").replace("\\\\", "\\")
+}
+
 /// Where the comment or literal that starts at `at` ends; `at` if none starts there.
 fn opaque_end(text: &[char], at: usize) -> usize {
     let next = text.get(at + 1).copied();
@@ -127,6 +150,12 @@ pub fn item_end(code: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn literals_are_read_as_they_are_printed() {
+        let source = "a(\"one \\\n      two\", '\"', \"say \\\"x\\\"\"); // \"no\"\nb(r\"raw\")";
+        assert_eq!(literals(source), ["one two", "say \"x\""]);
+    }
 
     #[test]
     fn comments_and_literals_are_no_code() {

@@ -37,7 +37,7 @@ fn follow(
 }
 
 /// The path from the root of `file`, as a link in the document `from` names it.
-fn relative(from: &str, file: &str) -> Option<String> {
+pub(crate) fn relative(from: &str, file: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in file.split('/') {
@@ -51,7 +51,7 @@ fn relative(from: &str, file: &str) -> Option<String> {
 }
 
 /// The targets of the links within the repository, with the numbers of their lines.
-fn links(document: &str) -> Vec<(usize, String)> {
+pub(crate) fn links(document: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (number, line) in prose(document) {
         let line = without_code_spans(line);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidy::{circles, files, known, links, ratchet, sizes, words};
+use tidy::{book, circles, code, files, known, links, messages, ratchet, sizes, words};
 
 fn fail_if_any(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} offences:\n\n{}\n", wrong.len(), wrong.join("\n"));
@@ -90,4 +90,29 @@ fn comments_speak_of_things() {
 fn links_are_alive() {
     let documents = files::below("", &[".md"]).into_iter().collect();
     fail_if_any(&links::dead(&documents, |path| files::root().join(path).exists()));
+}
+
+#[test]
+fn the_book_has_every_page() {
+    const SUMMARY: &str = "docs/SUMMARY.md";
+    let (summary, pages): (Vec<_>, Vec<_>) =
+        files::below("docs", &[".md"]).into_iter().partition(|(path, _)| path == SUMMARY);
+    let first = "README.md".to_owned();
+    let pages: Vec<String> = pages.into_iter().map(|(path, _)| path).chain([first]).collect();
+    fail_if_any(&book::wrong((SUMMARY, &summary[0].1), &pages));
+}
+
+#[test]
+fn quoted_messages_are_printed_by_the_program() {
+    const PAGE: &str = "docs/guide/messages.md";
+    let sources = files::below("crates", &[".rs"]);
+    let of_program = sources.iter().filter(|(path, _)| path.contains("/src/"));
+    let literals: Vec<String> = of_program.flat_map(|(_, text)| code::literals(text)).collect();
+    let page = std::fs::read_to_string(files::root().join(PAGE)).expect("the page");
+    let quoted = messages::quoted(&page);
+    assert!(quoted.len() > 20, "where are they? {quoted:?}");
+    let unknown =
+        quoted.into_iter().filter(|(_, message)| !messages::is_printed(message, &literals));
+    let wrong = unknown.map(|(line, message)| format!("{PAGE}:{line}: no source has `{message}`"));
+    fail_if_any(&wrong.collect::<Vec<_>>());
 }

@@ -95,6 +95,50 @@ fn one_port_has_the_metrics_of_all_arrays() {
     taken.failed(&["can't be served", "--listen"]);
 }
 
+#[test]
+fn what_scrubs_find_and_how_far_a_rebuild_is_are_metrics() {
+    let members = "m0 m1 m2 m3";
+    let world = World::with_members(&[40; 5]);
+    world.run(&format!("create tank --level raid6 {members}")).done();
+    world.run(&format!("start --background {members}")).done();
+    let exporter = Exporter::start(&world);
+    let offset = world.status("tank")["data_offset_bytes"].as_u64().expect("an offset");
+    world.overwrite("m1", offset + 17, b"what nobody wrote");
+    for (scrub, repaired) in [("scrub start tank", 0), ("scrub start tank --repair", 1)] {
+        world.run(&format!("{scrub} --wait"));
+        // An array makes its page anew only after a while, but has none when it has just started.
+        world.run("stop tank").done();
+        world.run(&format!("start --background {members}")).done();
+        let page = exporter.page();
+        for (name, rows) in [
+            ("mismatched", 1),
+            ("located", 1),
+            ("repaired", repaired),
+            ("unrepaired", 1 - repaired),
+        ] {
+            let sample = format!("evenkeel_scrub_{name}_rows{{array=\"tank\"}} {rows}\n");
+            assert!(page.contains(&sample), "{scrub}: {sample}: {page}");
+        }
+    }
+    world.run("stop tank").done();
+    world.run(&format!("start --background {members}")).done();
+    world.run("rebuild limit tank --min 4K --max 64K").done();
+    world.run("disk fail tank 1").done();
+    world.run("disk replace tank 1 m4").done();
+    world.run("rebuild pause tank").done();
+    let pass = world.status("tank")["pass"].take();
+    let page = exporter.page();
+    let labels = "{array=\"tank\",task=\"rebuild\"}";
+    for sample in [
+        format!("evenkeel_background_paused{labels} 1\n"),
+        format!("evenkeel_background_total_bytes{labels} {}\n", pass["total_bytes"]),
+        format!("evenkeel_background_done_bytes{labels} "),
+        format!("evenkeel_background_left_behind_stripes{labels} 0\n"),
+    ] {
+        assert!(page.contains(&sample), "{sample}: {page}");
+    }
+}
+
 /// The names of metrics in a text.
 fn names(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';

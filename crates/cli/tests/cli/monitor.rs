@@ -1,10 +1,10 @@
 //! `monitor`: each occurrence is told once, by hooks, mail and webhooks, whatever becomes of one of them.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
 use rustix::process::Signal;
@@ -170,6 +170,25 @@ fn mail_has_what_to_do_in_it() {
     assert_eq!(told(&world), ["degraded tank 1 warning", "rebuilt tank 1 info"]);
 }
 
+/// A request that begins with `head`: its head and its body.
+fn request(reader: &mut impl BufRead, mut head: String) -> (String, Vec<u8>) {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a number");
+        }
+        if line == "\r\n" {
+            break;
+        }
+        head += &line;
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("the body");
+    (head, body)
+}
+
 #[test]
 fn a_webhook_gets_json() {
     if Command::new("curl").arg("--version").output().is_err() {
@@ -183,22 +202,9 @@ fn a_webhook_gets_json() {
     let serving = thread::spawn(move || {
         let (mut client, _) = server.accept().expect("a client");
         let mut reader = BufReader::new(client.try_clone().expect("the same"));
-        let (mut head, mut length) = (String::new(), 0);
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).expect("a line");
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().expect("a number");
-            }
-            if line == "\r\n" {
-                break;
-            }
-            head += &line;
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).expect("the body");
+        let request = request(&mut reader, String::new());
         client.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").expect("it is there");
-        (head, body)
+        request
     });
     let ended = monitor(&world, &format!("--test --webhook {url}"));
     assert!(!ended.done().contains("secret"), "URLs have secrets");
@@ -214,6 +220,76 @@ fn a_webhook_gets_json() {
         ended.stderr.contains("the webhook at 127.0.0.1:") && !ended.stderr.contains("secret"),
         "{ended:?}"
     );
+}
+
+/// A server with a certificate that it has signed itself, which writes what clients send to its
+/// standard output, and sends them what is on its input. It ends when this is dropped.
+struct Tls {
+    child: Child,
+    said: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Tls {
+    /// The certificate is in `cert.pem`. None if there is no openssl.
+    fn start(world: &World) -> Option<Self> {
+        let openssl = |line: &str| {
+            let mut command = Command::new("openssl");
+            command.args(line.split_whitespace()).current_dir(world.path("")).stderr(Stdio::null());
+            command
+        };
+        let new = "req -x509 -newkey rsa:2048 -nodes -days 2 -keyout key.pem -out cert.pem -subj /CN=here \
+                   -addext subjectAltName=IP:127.0.0.1";
+        assert!(openssl(new).stdout(Stdio::null()).status().ok()?.success());
+        let mut server = openssl("s_server -accept 127.0.0.1:0 -cert cert.pem -key key.pem");
+        let child = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("it runs");
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        let address = beginning(&mut said, "ACCEPT ").trim().replace("ACCEPT ", "");
+        Some(Self { child, said, address })
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it was ours");
+    }
+}
+
+/// The next line that begins with these words.
+fn beginning(reader: &mut impl BufRead, words: &str) -> String {
+    let mut line = String::new();
+    while !line.starts_with(words) {
+        line.clear();
+        assert_ne!(reader.read_line(&mut line).expect("text"), 0, "no {words}");
+    }
+    line
+}
+
+#[test]
+fn a_webhook_s_certificate_has_to_be_one_that_curl_trusts() {
+    let world = World::new();
+    fs::create_dir(world.path("hooks")).expect("a directory");
+    let Some(mut server) = Tls::start(&world) else {
+        // scripts/test installs it.
+        return;
+    };
+    let line = format!("monitor --hooks hooks --test --webhook https://{}/hook", server.address);
+    let ended = world.run(&line);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stderr.contains("certificate"), "{ended:?}");
+    let mut command = world.command(&line);
+    command.env("CURL_CA_BUNDLE", world.path("cert.pem")).stdout(Stdio::null());
+    let mut monitor = command.spawn().expect("it runs");
+    let head = beginning(&mut server.said, "POST ");
+    let (head, body) = request(&mut server.said, head);
+    assert!(head.starts_with("POST /hook HTTP/1.1"), "{head}");
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(body["event"], "test");
+    let stdin = server.child.stdin.as_mut().expect("a pipe");
+    stdin.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").expect("it reads");
+    assert!(monitor.wait().expect("it ends").success());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod daemons;
 mod file_systems;
 mod fio;
 mod flash;
+mod guide;
 mod iostat;
 mod kills;
 mod layout;

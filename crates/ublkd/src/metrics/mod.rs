@@ -10,6 +10,7 @@ mod http;
 mod log;
 mod merge;
 mod page;
+mod passes;
 mod requests;
 mod text;
 mod wear;

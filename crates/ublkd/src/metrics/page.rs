@@ -1,13 +1,11 @@
 //! Metrics of arrays and log volumes, with their names and descriptions.
 
-use raidcore::engine::{
-    ArrayHealth, Counters, MemberStatus, MissedStatus, PassKind, SpareUse, Status,
-};
+use raidcore::engine::{ArrayHealth, Counters, MemberStatus, MissedStatus, SpareUse, Status};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
 use super::text::{Labels, Text};
-use super::{log, requests, wear};
+use super::{log, passes, requests, wear};
 use crate::control::Facts;
 use crate::health::{Reading, Readings};
 use crate::host::{LATENCY_BOUNDS_NS, LogStatus, MemberMetrics, Metrics, RequestStats, Transfers};
@@ -23,7 +21,8 @@ pub(super) fn page(
     for (facts, metrics) in arrays {
         array(&mut text, facts, metrics);
         counters(&mut text, facts, metrics);
-        pass(&mut text, facts, metrics);
+        passes::under_way(&mut text, facts, metrics.status.pass.as_ref());
+        passes::last_scrub(&mut text, &facts.name, metrics.status.last_scrub.as_ref());
         let members = Members::new(facts, metrics);
         members.state(&mut text, metrics);
         members.io(&mut text);
@@ -71,16 +70,6 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         .sample(&[name], status.dirty_regions.0);
     text.gauge("evenkeel_replayable_writes", "Writes that a start after a crash would carry out.")
         .sample(&[name], status.replayable);
-    let mut scrub = text.gauge(
-        "evenkeel_scrub_unrepaired_rows",
-        "Rows (a block of each member) that the last scrub found not to match, until repaired.",
-    );
-    status.last_scrub.iter().for_each(|last| scrub.sample(&[name], last.unrepaired()));
-    let mut scrubbed = text.gauge(
-        "evenkeel_scrub_timestamp_seconds",
-        "When the last scrub ended, in seconds since 1970.",
-    );
-    status.last_scrub.iter().for_each(|last| scrubbed.sample(&[name], last.at));
     let since = status.policy.filter(|policy| policy.name.as_str() == metrics.scheme.to_string());
     let mut policy = text.gauge(
         "evenkeel_policy_timestamp_seconds",
@@ -125,12 +114,21 @@ fn staged(text: &mut Text, name: (&'static str, &str), status: &Status) {
             "For how long the oldest block has been staged that is not at home.",
         )
         .sample(&[name], age);
-        if let Some(takes) = staging.takes {
-            text.gauge(
-                "evenkeel_staged_home_seconds",
-                "How long all that is staged takes to come home, as fast as it went of late.",
-            )
-            .sample(&[name], takes.as_secs_f64());
+        let mut home = text.gauge(
+            "evenkeel_staged_home_seconds",
+            "How long all that is staged takes to come home, as fast as it went of late.",
+        );
+        staging.takes.iter().for_each(|takes| home.sample(&[name], takes.as_secs_f64()));
+        let room = [
+            (
+                "evenkeel_staging_used_bytes",
+                "What of the staging log is in use on the member where it is fullest.",
+                staging.used,
+            ),
+            ("evenkeel_staging_capacity_bytes", "What each member has of it.", staging.capacity),
+        ];
+        for (metric, help, blocks) in room {
+            text.gauge(metric, help).sample(&[name], blocks * BLOCK_BYTES as u64);
         }
     }
 }
@@ -227,25 +225,6 @@ fn counters_of_staging(text: &mut Text, facts: &Facts, c: Counters) {
         ),
     ];
     moved.into_iter().for_each(|(metric, help, blocks)| counter(metric, help, bytes(blocks)));
-}
-
-fn pass(text: &mut Text, facts: &Facts, metrics: &Metrics) {
-    let mut done = text.gauge(
-        "evenkeel_background_done_ratio",
-        "How far the rebuild, copy, resync, scrub or reshape is, if there is one.",
-    );
-    if let Some(pass) = metrics.status.pass {
-        let task = match pass.kind {
-            PassKind::Resync => "resync",
-            PassKind::Rebuild(_) => "rebuild",
-            PassKind::Distribute(_) => "distribute",
-            PassKind::Copy(_) => "copy",
-            PassKind::Scrub { .. } => "scrub",
-            PassKind::Reshape => "reshape",
-        };
-        let ratio = if pass.total == 0 { 1.0 } else { pass.done as f64 / pass.total as f64 };
-        done.sample(&[("array", &facts.name), ("task", task)], ratio);
-    }
 }
 
 /// The members with their numbers in words.

@@ -67,7 +67,7 @@ const RATE_TELLS_MS: u64 = 1000;
 impl PassReport {
     /// The report of a pass of an array with chunks of this size, in this group of a log volume, if
     /// it is in one.
-    pub(super) fn of(pass: &PassStatus, chunk_bytes: u64, group: Option<u8>) -> Self {
+    pub(crate) fn of(pass: &PassStatus, chunk_bytes: u64, group: Option<u8>) -> Self {
         let (task, member) = match pass.kind {
             PassKind::Resync => (Task::Resync, None),
             PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
