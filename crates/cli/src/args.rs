@@ -311,6 +311,10 @@ pub(crate) struct StartArgs {
     /// Return when the array serves, and leave it running
     #[arg(long, short)]
     pub(crate) background: bool,
+    /// For the array that the root file system is on: systemd does not end this process at shutdown, and
+    /// the program stays in memory, so that it needs nothing of what it serves
+    #[arg(long, requires = "background")]
+    pub(crate) for_root: bool,
     /// Be the process that --background leaves running
     #[arg(long, hide = true)]
     pub(crate) detached: bool,

@@ -1,4 +1,4 @@
-//! Settings of threads that serve storage.
+//! Settings of processes and threads that serve storage.
 
 use rustix::thread::CapabilitySet;
 
@@ -15,6 +15,16 @@ pub fn become_io_flusher() {
     if result != 0 {
         tracing::debug!("PR_SET_IO_FLUSHER: {}", std::io::Error::last_os_error());
     }
+}
+
+/// Keeps the program and its libraries, as far as they are loaded, in memory: a page of it that had to be
+/// read from the storage that this process serves would be waited for by who should read it. Memory that
+/// is mapped later is not kept.
+///
+/// # Errors
+/// If this process may not lock that much memory (RLIMIT_MEMLOCK).
+pub fn keep_program_in_memory() -> std::io::Result<()> {
+    Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
 }
 
 /// Blocks signals on this thread, so that only the threads that handle them are interrupted.

@@ -1,5 +1,6 @@
 # the instructions that an I/O takes are what tests/vm/budget says
 # machine: counted
+# run: long
 . /vm/measure.sh
 
 # What has a part in them besides the sources. With another kernel, fio, compiler or emulator than

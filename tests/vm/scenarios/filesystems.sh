@@ -1,4 +1,5 @@
 # ext4, XFS and btrfs: made, filled, trimmed, remounted, compared and checked
+# run: long
 null_members 5 160
 create --level raid6 --chunk 32K
 start

@@ -1,5 +1,6 @@
 # fsx in block mode: reads, writes, mappings, holes and flushes, each read compared
 # program: fsx
+# run: long
 null_members 4 64
 create --level raid5 >/dev/null
 start

@@ -1,4 +1,5 @@
 # members that run out of space: what was acknowledged is there, and what is wrong is told
+# run: long
 
 # thin_members COUNT MIB POOL_MIB: of a pool that has less than they promise, which refuses what does
 # not fit.

@@ -1,4 +1,5 @@
 # a member that knows what it was given: flipped bytes are answered from redundancy, and repaired
+# run: long
 null_members 4 64
 # What dm-integrity needs besides data: it tells itself, once it has made its superblock.
 device=${members[1]}

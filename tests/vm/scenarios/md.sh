@@ -1,4 +1,5 @@
 # what was written through Evenkeel, read by Linux md: docs/leaving-for-md.md
+# run: long
 declare -A md_level=([raid4]=4 [raid5]=5 [raid6]=6) md_layout=(
     [raid4]='' [raid5]=--layout=left-symmetric [raid6]=--layout=left-symmetric
 )

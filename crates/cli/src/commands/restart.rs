@@ -20,8 +20,9 @@ use serde_json::{Value, json};
 use ublkd::control::{Client, Launch, Refusal, Request};
 use ublkd::daemon::Ready;
 use ublkd::paths::shown;
+use ublkd::thread::keep_program_in_memory;
 
-use super::start::{hear, text};
+use super::start::{hear, process_name, serves_root, text};
 use crate::output::{Output, refusal_of};
 
 pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -> Result<ExitCode> {
@@ -44,6 +45,10 @@ pub(super) fn replace_process(
     let run_dir = &std::path::absolute(run_dir)?;
     let mut client = Client::connect(run_dir, name)?;
     let launch: Launch = serde_json::from_value(client.call(&Request::Launch)?)?;
+    if serves_root(&launch.arguments) {
+        // Nothing can be read of the root file system between the two processes.
+        keep_program_in_memory().context("the program can't be kept in memory")?;
+    }
     let this = std::env::current_exe()?;
     let before = PathBuf::from(format!("/proc/{}/exe", launch.pid));
     let before = File::open(&before).with_context(|| shown(&before).to_string())?;
@@ -82,7 +87,8 @@ fn told(error: &Error, what: &str) -> Error {
 /// A program that is to run an array as before, with the array's current devices and `more` arguments.
 fn successor(program: &Path, launch: &Launch, more: &[OsString]) -> Command {
     let mut command = Command::new(program);
-    command.arg0("evenkeel").args(&launch.arguments).current_dir(&launch.directory);
+    command.arg0(process_name(&launch.arguments));
+    command.args(&launch.arguments).current_dir(&launch.directory);
     let devices = launch.devices.iter();
     let devices = devices.flat_map(|device| [OsString::from("--device"), device.into()]);
     command.args(devices).args(more);

@@ -4,8 +4,9 @@
 //! one line of JSON that says whether the array serves, and then continues alone. Its standard
 //! error is the log.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -23,7 +24,7 @@ use ublkd::limits::{advice_on_files, advice_on_setup};
 use ublkd::members::OpenError;
 use ublkd::paths::shown;
 use ublkd::run_dir;
-use ublkd::thread::become_io_flusher;
+use ublkd::thread::{become_io_flusher, keep_program_in_memory};
 
 use super::status::front;
 use crate::args::StartArgs;
@@ -91,9 +92,20 @@ pub(crate) fn start_in_background(
     directory: &Path,
 ) -> Result<Ready> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).current_dir(directory);
+    command.arg0(process_name(&arguments)).args(arguments).current_dir(directory);
     let ready = hear(command, run_dir, &log_name(members, name))?["ready"].take();
     serde_json::from_value(ready).context("the array's process is of another release")
+}
+
+/// What a process with these arguments is called. systemd leaves a process of root's whose name begins with
+/// an at sign alone when it ends all others, between initramfs and root file system and at shutdown.
+pub(super) fn process_name(arguments: &[impl AsRef<OsStr>]) -> &'static str {
+    if serves_root(arguments) { "@evenkeel" } else { "evenkeel" }
+}
+
+/// Whether they are those of the process that the root file system needs.
+pub(super) fn serves_root(arguments: &[impl AsRef<OsStr>]) -> bool {
+    arguments.iter().any(|argument| argument.as_ref() == "--for-root")
 }
 
 /// Starts a process that prints its result as one line of JSON, and returns that. Its log goes to
@@ -167,6 +179,9 @@ fn serve(
     ready: impl FnOnce(&Ready),
 ) -> Result<(), DaemonError> {
     ublkd::limits::check(args.members.len()).map_err(DaemonError::Host)?;
+    if args.for_root {
+        keep_program_in_memory().map_err(DaemonError::Host)?;
+    }
     let config = config(args, dirs);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -7,8 +7,9 @@ use std::path::Path;
 use crate::tools::attempt;
 
 /// The units, and the names under which they are checked.
-const UNITS: [(&str, &str); 5] = [
+const UNITS: [(&str, &str); 6] = [
     ("evenkeel@.service", "evenkeel@tank.service"),
+    ("evenkeel-takeover@.service", "evenkeel-takeover@tank.service"),
     ("evenkeel-exporter.service", "evenkeel-exporter.service"),
     ("evenkeel-monitor.service", "evenkeel-monitor.service"),
     ("evenkeel-scrub.service", "evenkeel-scrub.service"),

@@ -92,3 +92,22 @@ fn the_program_that_ran_before_runs_again_if_its_successor_fails() {
     assert!(world.fuse().exists());
     world.evenkeel("stop tank");
 }
+
+#[test]
+fn what_the_root_file_system_needs_is_spared_at_shutdown_and_stays_in_memory() {
+    let world = World::new("raid5", 3, 40);
+    world.evenkeel("start --background --for-root --nbd m0 m1 m2");
+    for _ in 0..2 {
+        let of_process =
+            |file| fs::read_to_string(format!("/proc/{}/{file}", world.status()["pid"]));
+        let name = of_process("cmdline").expect("it runs");
+        assert!(name.starts_with("@evenkeel\0"), "{name}");
+        let status = of_process("status").expect("it runs");
+        let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+        let locked = locked.and_then(|line| line.trim().strip_suffix(" kB"));
+        let kib: u64 = locked.expect("a size").parse().expect("a number");
+        assert!(kib * 1024 > MIB, "{locked:?}");
+        world.evenkeel("restart tank");
+    }
+    world.evenkeel("stop tank");
+}

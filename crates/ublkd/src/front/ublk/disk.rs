@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A device in use is found to be so by what has it open: a mount, a holder (device-mapper, md,
-//!   swap, a loop device) or a process.
+//!   swap, a loop device) or a process. One that can't be looked at is taken to be in use.
 //! - A name is never taken from a file that is no symbolic link.
 
 use std::fs;
@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::abi;
 use crate::paths::shown;
@@ -44,8 +45,13 @@ pub(super) fn all() -> io::Result<Vec<u32>> {
 /// The user of a block device, as far as this process may know; `None` if it has none.
 pub(super) fn user(disk: &Path) -> Option<String> {
     let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-    if rustix::fs::open(disk, exclusive, Mode::empty()).err() == Some(rustix::io::Errno::BUSY) {
-        return Some("a mount, or a device on top of it".to_owned());
+    match rustix::fs::open(disk, exclusive, Mode::empty()).err() {
+        Some(Errno::BUSY) => return Some("a mount, or a device on top of it".to_owned()),
+        // So it is for a process of an initramfs, whose /dev has been moved to the root file system.
+        Some(Errno::NOENT) => {
+            return Some("somebody, since this process does not see it".to_owned());
+        }
+        _ => {}
     }
     let device = fs::metadata(disk).ok().filter(|meta| meta.file_type().is_block_device())?.rdev();
     process_with(device).or_else(|| users::loop_devices_on(disk).next())
