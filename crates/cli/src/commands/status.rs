@@ -165,10 +165,11 @@ pub(crate) fn text(report: &ArrayReport) -> String {
 
 /// How to reach an array, for people.
 pub(crate) fn front(front: &Front) -> String {
-    let Front { kind, address } = front;
+    let Front { kind, address, behind } = front;
+    let behind = behind.iter().map(|why| format!("\n        -> {why}")).collect::<String>();
     match kind.as_str() {
-        "fuse" | "ublk" | "vhost-user" => format!("{kind} at {}", shown(address)),
-        _ => format!("{kind} at {address}"),
+        "fuse" | "ublk" | "vhost-user" => format!("{kind} at {}{behind}", shown(address)),
+        _ => format!("{kind} at {address}{behind}"),
     }
 }
 

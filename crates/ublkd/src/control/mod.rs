@@ -43,6 +43,7 @@ pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
 pub use io::{IoReport, TransfersReport};
 pub use log::{GroupReport, LogReport};
+pub use messages::ROOM_IS_USED_BY;
 pub(crate) use messages::recovered;
 pub use problem::Problem;
 pub(crate) use report::group_of;

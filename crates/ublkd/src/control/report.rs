@@ -25,7 +25,7 @@ pub use left::LeftReport;
 pub use member::{ErrorReport, MemberReport, MemberState};
 pub use pass::{PassReport, Task};
 
-/// What does not change while an array runs.
+/// What changes only by a reshape.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Facts {
     /// Its name.
@@ -332,6 +332,9 @@ pub struct Front {
     pub kind: String,
     /// A URI, or the path of a file or device.
     pub address: String,
+    /// If its users don't see that the array has grown: why, and what lets them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
 }
 
 /// Something that happened.
@@ -372,6 +375,8 @@ impl ArrayReport {
         let mut report = Self {
             facts: Facts {
                 reshaped_from: facts.reshaped_from.clone().filter(|_| status.is_reshaped),
+                capacity_bytes: status.capacity * BLOCK_BYTES as u64,
+                redundancy: status.redundancy,
                 ..facts.clone()
             },
             health: match status.health {

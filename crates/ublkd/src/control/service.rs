@@ -31,7 +31,7 @@ pub struct Service {
     pub(super) facts: Facts,
     /// The array; the arrays of a log volume's groups, in order.
     pub(super) arrays: Vec<Array>,
-    fronts: Vec<Front>,
+    fronts: Mutex<Vec<Front>>,
     pub(super) events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
     launch: Option<Launch>,
@@ -77,7 +77,7 @@ impl Service {
             arrays: host.groups().zip(records).map(array).collect(),
             facts: Facts::of_all(records),
             host,
-            fronts,
+            fronts: Mutex::new(fronts),
             events: Mutex::new(VecDeque::new()),
             stopper,
             launch: None,
@@ -112,6 +112,11 @@ impl Service {
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<dyn MetricsPages>) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// It is served in another way than before.
+    pub(crate) fn served_by(&self, fronts: Vec<Front>) {
+        *self.fronts.lock().unwrap_or_else(PoisonError::into_inner) = fronts;
     }
 
     /// Stores where the array's devices are.
@@ -333,7 +338,7 @@ impl Service {
         };
         let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
         report.io = Some(IoReport::of(&requests));
-        report.fronts = self.fronts.clone();
+        report.fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
