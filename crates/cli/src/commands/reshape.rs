@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use evenkeel_client::{ArrayReport, Client, Request};
 use serde_json::json;
-use ublkd::control::{ArrayReport, Client, ROOM_IS_USED_BY, Request};
+use ublkd::control::ROOM_IS_USED_BY;
 
 use super::restart::replace_process;
 use super::start::text;

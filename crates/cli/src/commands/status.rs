@@ -6,17 +6,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{
+    ArrayReport, Client, Detours, DurableBy, Facts, FlashReport, Front, GroupReport, Health,
+    Hedged, LogReport, MemberReport, MemberState, PassReport, ScrubEndReport, ScrubReport,
+    SpareReport, SpareUseReport, StagingReport, Task, Waits, disk_name, running,
+};
 use serde_json::json;
 use steering::scheme::SCHEMES;
-use ublkd::control::{
-    ArrayReport, Client, Facts, Front, GroupReport, Health, LogReport, MemberReport, MemberState,
-    PassReport, ScrubEndReport, ScrubReport, SpareReport, SpareUseReport, StagingReport, Task,
-    Waits, disk_name, running,
-};
 use ublkd::create::wall_clock;
-use ublkd::host::{Detours, FlashReport, Hedged};
-use ublkd::members::DurableBy;
-use ublkd::paths::shown;
 
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
