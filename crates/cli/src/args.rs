@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use evenkeel_client::RUN_DIR;
 use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::becomes::Becomes;
-use ublkd::control::RUN_DIR;
 use ublkd::front::LogicalBlock;
 
 use crate::size::Size;

@@ -17,9 +17,9 @@ use std::process::ExitCode;
 use std::thread::sleep;
 
 use anyhow::{Result, bail};
+use evenkeel_client::paths::shown;
 use serde_json::json;
 use ublkd::create::wall_clock;
-use ublkd::paths::shown;
 
 use crate::args::MonitorArgs;
 use crate::output::Output;

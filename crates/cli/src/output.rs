@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anyhow::Error;
+use evenkeel_client::{ClientError, Refusal};
 use serde_json::{Value, json};
-use ublkd::control::{ClientError, Refusal};
 use ublkd::create::wall_clock;
 use ublkd::limits::advice_on_files;
 

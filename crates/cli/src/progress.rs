@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use evenkeel_client::{ArrayReport, Client, MemberState};
 use indicatif::{ProgressBar, ProgressStyle};
-use ublkd::control::{ArrayReport, Client, MemberState};
 
 use crate::commands::rate;
 use crate::output::{Output, duration};

@@ -2,7 +2,7 @@
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
-use ublkd::control::Refusal;
+use evenkeel_client::Refusal;
 
 use crate::args::Cli;
 

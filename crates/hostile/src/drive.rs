@@ -1,6 +1,6 @@
 //! What a drive tells of itself, or `smartctl` of it.
 
-use ublkd::control::DriveReport;
+use ublkd::control::{DriveReport, drive_report};
 use ublkd::health::{Reading, ata, nvme, smartctl};
 
 /// A sector of a log.
@@ -22,7 +22,7 @@ pub fn drive(bytes: &[u8]) {
         _ => smartctl::parse(told),
     };
     let Some(health) = health else { return };
-    let report = DriveReport::of(&Reading { at: AT, health });
+    let report = drive_report(&Reading { at: AT, health });
     assert_eq!(report.replace_at.is_some(), report.worn_out_at.is_some());
     if let (Some(replace), Some(worn_out)) = (report.replace_at, report.worn_out_at) {
         assert!(AT <= replace && replace <= worn_out, "{report:?}");

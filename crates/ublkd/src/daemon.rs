@@ -26,6 +26,7 @@ use raidcore::meta::{ArrayRecord, AssembleOptions};
 use raidlog::RecoveryError;
 use steering::scheme::Scheme;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 pub use check::check;
 pub use fronts::{FrontConfig, FrontError};
@@ -179,6 +180,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let host = HostConfig { scheme: policy.scheme, ..config.host };
     let owner = owner(&attached);
     let (volume, host) = spawn(host, attached).map_err(DaemonError::Host)?;
+    let size = volume.size().follow();
     let started = async {
         if let Err(error) = first::flush(&volume).await {
             return Err(host.lost().map_or(error.into(), DaemonError::Lost));
@@ -215,6 +217,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         server,
         metrics,
         host,
+        size,
         fronts,
         launch,
         run_dir,
@@ -251,6 +254,7 @@ struct Running {
     server: Server,
     metrics: Option<MetricsServer>,
     host: HostHandle,
+    size: watch::Receiver<u64>,
     fronts: Fronts,
     launch: Option<Launch>,
     run_dir: PathBuf,
@@ -258,6 +262,23 @@ struct Running {
 }
 
 impl Running {
+    /// How the array can be reached.
+    fn list(&self) -> Vec<Front> {
+        let metrics = self.metrics.as_ref().map(|metrics| Front {
+            kind: "metrics".to_owned(),
+            address: metrics.uri(),
+            behind: None,
+        });
+        self.fronts.list().into_iter().chain(metrics).collect()
+    }
+
+    /// The array has grown.
+    async fn grow(&mut self, service: &Service) {
+        let blocks = *self.size.borrow_and_update();
+        self.fronts.grow(blocks).await;
+        service.served_by(self.list());
+    }
+
     /// Serves until told to stop, then stops.
     async fn serve(
         mut self,
@@ -265,12 +286,12 @@ impl Running {
         ready: impl FnOnce(&Ready),
     ) -> Result<(), DaemonError> {
         let stopper = Stopper::default();
-        let (host, mut fronts) = (self.host.clone(), self.fronts.list());
+        let host = self.host.clone();
         let pages = Arc::new(Pages::new(&self.records, host.clone()));
         if let Some(metrics) = &mut self.metrics {
             metrics.serve(pages.clone());
-            fronts.push(Front { kind: "metrics".to_owned(), address: metrics.uri() });
         }
+        let fronts = self.list();
         let service = Service::new(host, &self.records, fronts.clone(), stopper.clone());
         let service = service.launched_by(self.launch.take()).remembered_in(self.run_dir.clone());
         let service = Arc::new(service.with_history(self.story.keeper()).with_metrics(pages));
@@ -308,6 +329,7 @@ impl Running {
                         break Err("the control socket");
                     }
                 },
+                Ok(()) = self.size.changed() => self.grow(&asked).await,
                 ended = self.host.join() => break Ok(ended.map_err(DaemonError::Stop)),
             }
         };

@@ -10,7 +10,6 @@
 mod askers;
 mod carry;
 mod clock;
-mod counts;
 mod data;
 mod diagnosis;
 mod former;
@@ -39,9 +38,7 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::members::{Device, DurableBy};
 use crate::volume::{Volume, VolumeConfig};
-pub use counts::{ByteRange, Detours, Hedged, Marked, Requests, StagedWrites};
 use data::Setup;
-pub use diagnosis::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict, WhyReport};
 pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
 pub use log::{Begin, LogStatus};
@@ -49,9 +46,7 @@ pub use metrics::{MemberMetrics, Metrics};
 pub use notes::{Event, Happened, Notes};
 pub use requests::{KindStats, RequestSize, RequestStats};
 
-pub use crate::ring::{
-    DelayedIo, FlashLog, FlashReport, IoStats, LATENCY_BOUNDS_NS, Quantiles, Transfers,
-};
+pub use crate::ring::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 
 /// Memory for what is written again and again, in blocks: 16 MiB, or less where fewer are.
 const WARM_BLOCKS: u32 = 4096;

@@ -24,7 +24,8 @@ use crate::holder::holder;
 use crate::paths::shown;
 use crate::region::Region;
 use crate::users;
-pub use backing::DurableBy;
+use backing::durable_by;
+pub use evenkeel_client::DurableBy;
 pub use identity::Identity;
 
 /// How much is copied at once through aligned memory, for callers whose memory isn't aligned.
@@ -181,7 +182,7 @@ impl Device {
         if let Some(bytes) = logical_block(&file, kind).filter(|&b| b as usize > BLOCK_BYTES) {
             return Err(OpenError::BlockSize { path, bytes });
         }
-        let durable_by = DurableBy::of(&file, kind);
+        let durable_by = durable_by(&file, kind);
         let mut device =
             Self { path, file, bytes, direct, kind, durable_by, identity, flash: None };
         if kind == Kind::File {

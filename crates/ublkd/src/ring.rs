@@ -37,7 +37,6 @@ use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
 use crate::resident::Command;
 use buffers::Buffers;
 use flash::Drives;
-pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
 use hang_detector::HangDetector;
 use kernel::Entries;
 pub(crate) use kernel::probe;

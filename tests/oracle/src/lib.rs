@@ -60,6 +60,7 @@ fn commands_have_the_same_numbers() {
         (Control::EndUserRecovery, sys::UBLK_U_CMD_END_USER_RECOVERY),
         (Control::GetFeatures, sys::UBLK_U_CMD_GET_FEATURES),
         (Control::DeleteDeviceAsync, sys::UBLK_U_CMD_DEL_DEV_ASYNC),
+        (Control::UpdateSize, sys::UBLK_U_CMD_UPDATE_SIZE),
         (Control::TryStopDevice, sys::UBLK_U_CMD_TRY_STOP_DEV),
     ];
     for (ours, theirs) in control {
@@ -80,6 +81,7 @@ fn features_results_and_limits_are_the_same() {
         (abi::FEATURE_USER_RECOVERY, sys::UBLK_F_USER_RECOVERY),
         (abi::FEATURE_USER_RECOVERY_REISSUE, sys::UBLK_F_USER_RECOVERY_REISSUE),
         (abi::FEATURE_IOCTL_ENCODE, sys::UBLK_F_CMD_IOCTL_ENCODE),
+        (abi::FEATURE_UPDATE_SIZE, sys::UBLK_F_UPDATE_SIZE),
         (abi::FEATURE_SAFE_STOP, sys::UBLK_F_SAFE_STOP_DEV),
     ];
     for (ours, theirs) in features {

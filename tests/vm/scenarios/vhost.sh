@@ -1,4 +1,4 @@
-# the disk is an array of the host's by vhost-user, whose daemon is killed and restarted under load
+# the disk is an array of the host's by vhost-user, whose daemon is killed and restarted under load, and which grows
 # machine: vhost
 modprobe virtio_blk
 disk=/dev/vda
@@ -42,6 +42,33 @@ mkfs.ext4 -q "$disk"
 mount "$disk" /mnt
 cp /tmp/content /mnt/content
 umount /mnt
+mount "$disk" /mnt
+cmp /tmp/content /mnt/content || fail "the file is another"
+umount /mnt
+
+say "the guest sees that the array has grown, without being started again"
+mount "$disk" /mnt
+before=$(blockdev --getsize64 "$disk")
+order grow
+begun=$SECONDS
+until (($(blockdev --getsize64 "$disk") > before)); do
+    ((SECONDS - begun < 600)) || fail "it has still $before bytes"
+    sleep 0.1
+done
+blocks=$(stat -fc %b /mnt)
+resize2fs "$disk" >/run/said 2>&1 || fail "$(</run/said)"
+(($(stat -fc %b /mnt) > blocks)) || fail "the file system has not grown"
+cmp /tmp/content /mnt/content || fail "the file is another"
+umount /mnt
+
+say "and that it has got a member more, whose reshape goes on meanwhile"
+before=$(blockdev --getsize64 "$disk")
+order reshape
+begun=$SECONDS
+until (($(blockdev --getsize64 "$disk") > before)); do
+    ((SECONDS - begun < 600)) || fail "it has still $before bytes"
+    sleep 0.1
+done
 mount "$disk" /mnt
 cmp /tmp/content /mnt/content || fail "the file is another"
 umount /mnt

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ublkd::control::{ArrayReport, Client, ClientError};
+use evenkeel_client::{ArrayReport, Client, ClientError};
 
 /// The reports of these arrays, in their order. One that has not answered within `patience` is an error.
 pub(super) fn reports(

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use evenkeel_client::{Client, Request, StagingReport, Waits};
 use serde_json::{Value, json};
 use steering::hold::{CACHES, Cache};
-use ublkd::control::{Client, Request, StagingReport, Waits};
 
 use super::status;
 use crate::args::CacheAction;

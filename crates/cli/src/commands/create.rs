@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{Facts, Refusal};
 use raidcore::geometry::{Level, Placement};
 use raidcore::units::BLOCK_BYTES;
 use raidlog::Layout;
 use serde_json::json;
-use ublkd::control::{Facts, Refusal};
+use ublkd::control::{facts_of, facts_of_all};
 use ublkd::create::{CreateConfig, CreateError, LogConfig, check_name, create_log};
 use ublkd::flash::Named;
 use ublkd::history::{self, By, What};
 use ublkd::limits::advice_on_files;
-use ublkd::paths::shown;
 
 use crate::args::{CreateArgs, ParityShares, StagingArg, staging_places};
 use crate::output::Output;
@@ -26,11 +27,11 @@ pub(crate) fn create(args: &CreateArgs, state_dir: &Path, output: Output) -> Res
     let (facts, needs_resync, notes) = match (args.layout, args.level) {
         (Some(layout), _) => {
             let created = create_log(&log_config(args, layout)?).map_err(refusal)?;
-            (Facts::of_all(&created.records), created.needs_resync, created.notes)
+            (facts_of_all(&created.records), created.needs_resync, created.notes)
         }
         (None, Some(level)) => {
             let created = ublkd::create::create(&config(args, level.into())?).map_err(refusal)?;
-            (Facts::of(&created.record), created.needs_resync, created.notes)
+            (facts_of(&created.record), created.needs_resync, created.notes)
         }
         (None, None) => bail!("give --level or --layout"),
     };

@@ -4,12 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use serde_json::json;
-use steering::detect::{Kind, Mood};
-use ublkd::control::{Client, WhyReport, disk_name};
-use ublkd::host::{
-    AdviceReport, Detected, Detours, Known, MemberWhy, PartReport, StagedWrites, Verdict,
+use evenkeel_client::{
+    AdviceReport, Client, Detected, Detours, Kind, Known, MemberWhy, Mood, PartReport,
+    StagedWrites, Verdict, WhyReport, disk_name,
 };
+use serde_json::json;
 
 use crate::output::{Output, ago};
 

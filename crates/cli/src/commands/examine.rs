@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
+use evenkeel_client::Facts;
+use evenkeel_client::paths::{shown, to_text};
 use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Spared, Superblock, VolumePart};
 use raidcore::units::{BLOCK_BYTES, MemberId};
 use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use ublkd::attach::Examined;
-use ublkd::control::Facts;
-use ublkd::paths::{shown, to_text};
+use ublkd::control::{facts_of, facts_of_all};
 
 use crate::output::{Output, ago, print, refusal_of};
 use crate::size::Size;
@@ -63,7 +64,7 @@ pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<Ex
             continue;
         };
         // All groups of a log volume belong to the volume.
-        let facts = Facts::of_all(std::slice::from_ref(&superblock.record));
+        let facts = facts_of_all(std::slice::from_ref(&superblock.record));
         print("ID_FS_TYPE=evenkeel_member\nID_FS_USAGE=raid");
         print(&format!("ID_FS_LABEL={}\nEVENKEEL_ARRAY={}", facts.name, facts.name));
         print(&format!("ID_FS_UUID={}\nID_FS_UUID_SUB={}", facts.uuid, superblock.device));
@@ -92,7 +93,7 @@ fn value(examined: &Examined) -> Value {
                 })
             });
             let spares = record.spares.iter().map(ToString::to_string);
-            value["array"] = json!(Facts::of(record));
+            value["array"] = json!(facts_of(record));
             if let Some(part) = &record.volume {
                 value["log_volume"] = json!({
                     "uuid": part.volume.to_string(),
@@ -134,7 +135,7 @@ fn text(examined: &Examined) -> String {
         Ok(superblock) => superblock,
     };
     let record = &superblock.record;
-    let facts = Facts::of(record);
+    let facts = facts_of(record);
     let members = facts.member_count;
     lines.extend([
         format!("  array        {} ({})", facts.name, facts.uuid),
@@ -232,7 +233,7 @@ fn policy(record: &ArrayRecord) -> String {
 fn role(superblock: &Superblock) -> String {
     let record = &superblock.record;
     match record.member_of(superblock.device) {
-        Some(member) => Facts::of(record).place(member.0),
+        Some(member) => facts_of(record).place(member.0),
         None if record.spares.contains(&superblock.device) => "spare".to_owned(),
         None => "no longer used".to_owned(),
     }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use evenkeel_client::{Client, running};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
-use ublkd::control::{Client, MetricsPages, running};
+use ublkd::control::MetricsPages;
 use ublkd::metrics::{MetricsServer, merge};
 
 use super::ask;
@@ -58,7 +59,7 @@ impl Gathered {
         };
         let told = ask::all(&names, run_dir, ANSWER, Client::metrics);
         let page = |told: Result<String, _>| {
-            told.map_err(|error: ublkd::control::ClientError| {
+            told.map_err(|error: evenkeel_client::ClientError| {
                 output.warn(&refusal_of(&error.into()).message);
             })
             .ok()

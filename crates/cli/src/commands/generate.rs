@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::aot::{Shell, generate_to};
+use evenkeel_client::paths::{shown, to_text};
 use serde_json::json;
-use ublkd::paths::{shown, to_text};
 
 use crate::output::Output;
 

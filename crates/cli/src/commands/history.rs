@@ -6,11 +6,11 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use evenkeel_client::Refusal;
+use evenkeel_client::paths::shown;
 use nix::unistd::{Uid, User};
 use serde_json::{Value, json};
-use ublkd::control::Refusal;
 use ublkd::history::{By, COMMAND, Entry, Follower, kept, read};
-use ublkd::paths::shown;
 
 use crate::args::{EventsArgs, HistoryArgs};
 use crate::output::Output;

@@ -10,11 +10,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{ArrayReport, ClientError, running};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde_json::json;
-use ublkd::control::{ArrayReport, ClientError, running};
-use ublkd::paths::shown;
 
 use super::ask;
 use crate::args::IostatArgs;

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use evenkeel_client::paths::{shown, to_text};
+use evenkeel_client::{ArrayReport, ClientError, Front, Health, MemberState, running};
 use serde_json::{Value, json};
 use ublkd::attach::{Scanned, scan};
-use ublkd::control::{ArrayReport, ClientError, Facts, Front, Health, MemberState, running};
-use ublkd::paths::{shown, to_text};
+use ublkd::control::facts_of_all;
 
 use super::ask;
 use super::start::DEVICES;
@@ -70,7 +71,7 @@ fn found_value(found: &Scanned) -> Value {
     let mut value = json!({ "name": found.name, "uuid": found.array.to_string(), "paths": paths, "start": start(found) });
     match &found.records {
         Ok(records) => {
-            let facts = Facts::of_all(records);
+            let facts = facts_of_all(records);
             value["level"] = json!(facts.level);
             value["members"] = json!(facts.member_count);
             value["capacity_bytes"] = json!(facts.capacity_bytes);
@@ -119,7 +120,7 @@ fn text(running: &[Running], found: &[Scanned]) -> String {
         };
         let (level, members, size) = match &found.records {
             Ok(records) => {
-                let facts = Facts::of_all(records);
+                let facts = facts_of_all(records);
                 (
                     facts.level,
                     facts.member_count.to_string(),

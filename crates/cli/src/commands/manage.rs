@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use evenkeel_client::paths::{shown, to_text};
+use evenkeel_client::{ArrayReport, Client, Health, Request, disk_name};
 use raidcore::engine::{REBUILD_ORDERS, RebuildOrder};
 use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
-use ublkd::control::{ArrayReport, Client, Health, Request, disk_name};
 use ublkd::flash::Named;
-use ublkd::paths::{shown, to_text};
 
 use super::{scrub_all, status};
 use crate::args::{DiskAction, PolicyAction, RebuildAction, ScrubAction};

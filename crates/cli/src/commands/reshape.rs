@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use evenkeel_client::{ArrayReport, Client, Request};
 use serde_json::json;
-use ublkd::control::{ArrayReport, Client, Request};
+use ublkd::control::ROOM_IS_USED_BY;
 
 use super::restart::replace_process;
 use super::start::text;
@@ -24,8 +25,11 @@ pub(crate) fn reshape(args: &ReshapeArgs, run_dir: &Path, output: Output) -> Res
     output.result(&json!({ "array": ready }), || {
         let name = &args.name;
         let what = match args.size {
-            Some(_) => "it uses all of its members".to_owned(),
-            None => format!("it is being reshaped; `evenkeel status {name}` tells how far"),
+            Some(_) => format!("it uses all of its members; {ROOM_IS_USED_BY}"),
+            None => format!(
+                "it is being reshaped; `evenkeel status {name}` tells how far, and what to do when it has \
+                 grown"
+            ),
         };
         format!("{}\n{what}", text(&ready))
     });

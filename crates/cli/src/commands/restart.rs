@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Error, Result, bail};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{Client, Launch, Refusal, Request};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
-use ublkd::control::{Client, Launch, Refusal, Request};
 use ublkd::daemon::Ready;
-use ublkd::paths::shown;
 use ublkd::thread::keep_program_in_memory;
 
 use super::start::{hear, process_name, serves_root, text};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{ArrayReport, Client, ClientError, Request, running};
 use serde_json::{Value, json};
-use ublkd::control::{ArrayReport, Client, ClientError, Request, running};
-use ublkd::paths::shown;
 
 use super::status;
 use crate::output::{Output, refusal_of};

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use evenkeel_client::Refusal;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde_json::error::Category;
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use sim::log::LogScenario;
 use sim::stack::StackScenario;
 use sim::{Failure, Playable, Scenario, run, trace};
-use ublkd::control::Refusal;
 
 use crate::args::{SimulateArgs, SimulatedWorld};
 use crate::output::Output;

@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{Launch, Refusal, disk_name};
 use raidcore::meta::{AssembleError, AssembleOptions};
 use raidlog::RecoveryError;
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
-use ublkd::control::{Launch, Refusal, disk_name};
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, check, run};
 use ublkd::host::{HostConfig, HostError};
 use ublkd::limits::{advice_on_files, advice_on_setup};
 use ublkd::members::OpenError;
-use ublkd::paths::shown;
 use ublkd::run_dir;
 use ublkd::thread::{become_io_flusher, keep_program_in_memory};
 

@@ -6,17 +6,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{
+    ArrayReport, Client, Detours, DurableBy, Facts, FlashReport, Front, GroupReport, Health,
+    Hedged, LogReport, MemberReport, MemberState, PassReport, ScrubEndReport, ScrubReport,
+    SpareReport, SpareUseReport, StagingReport, Task, Waits, disk_name, running,
+};
 use serde_json::json;
 use steering::scheme::SCHEMES;
-use ublkd::control::{
-    ArrayReport, Client, Facts, Front, GroupReport, Health, LogReport, MemberReport, MemberState,
-    PassReport, ScrubEndReport, ScrubReport, SpareReport, SpareUseReport, StagingReport, Task,
-    Waits, disk_name, running,
-};
 use ublkd::create::wall_clock;
-use ublkd::host::{Detours, FlashReport, Hedged};
-use ublkd::members::DurableBy;
-use ublkd::paths::shown;
 
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
@@ -165,10 +163,11 @@ pub(crate) fn text(report: &ArrayReport) -> String {
 
 /// How to reach an array, for people.
 pub(crate) fn front(front: &Front) -> String {
-    let Front { kind, address } = front;
+    let Front { kind, address, behind } = front;
+    let behind = behind.iter().map(|why| format!("\n        -> {why}")).collect::<String>();
     match kind.as_str() {
-        "fuse" | "ublk" | "vhost-user" => format!("{kind} at {}", shown(address)),
-        _ => format!("{kind} at {address}"),
+        "fuse" | "ublk" | "vhost-user" => format!("{kind} at {}{behind}", shown(address)),
+        _ => format!("{kind} at {address}{behind}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How worn members' drives are, and when to replace them, in words.
 
-use ublkd::control::{ArrayReport, DriveReport, MemberReport, disk_name};
+use evenkeel_client::{ArrayReport, DriveReport, MemberReport, disk_name};
 
 use crate::size::Size;
 

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use evenkeel_client::ArrayReport;
 use serde_json::{Value, json};
 use steering::scheme::Scheme;
-use ublkd::control::ArrayReport;
 
 use super::load::{Contents, Pace, Span};
 use super::spread::{json as quantiles, row, spread, table};

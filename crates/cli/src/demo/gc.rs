@@ -2,10 +2,8 @@
 //! during which some member collected, or those during which none did, by the array's own record.
 
 use anyhow::Result;
-use flashsim::real::GcInterval;
+use evenkeel_client::{FlashReport, GcInterval, MemberReport};
 use serde_json::{Value, json};
-use ublkd::control::MemberReport;
-use ublkd::host::FlashReport;
 
 use super::load::Span;
 use super::spread::{json as quantiles, row, spread, table};

@@ -18,8 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use ublkd::control::{ArrayReport, Health, Request};
-use ublkd::paths::shown;
+use evenkeel_client::paths::shown;
+use evenkeel_client::{ArrayReport, Health, Request};
 
 use crate::args::DemoArgs;
 use crate::output::Output;

@@ -10,17 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use flashsim::real::GcInterval;
+use evenkeel_client::paths::shown;
+use evenkeel_client::paths::to_text;
+use evenkeel_client::{ArrayReport, Client, GcInterval, Request};
 use raidcore::geometry::Level;
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use tempfile::TempDir;
 use ublkd::attach::examine;
-use ublkd::control::{ArrayReport, Client, Request};
 use ublkd::create::{CreateConfig, StagingSize, create};
-use ublkd::paths::shown;
-use ublkd::paths::to_text;
 
 use super::address::Address;
 use crate::args::DemoArgs;

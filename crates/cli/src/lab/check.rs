@@ -14,7 +14,7 @@ use super::out::default_out;
 use crate::args::{CheckArgs, Part};
 use crate::output::Output;
 use crate::table::Table;
-use ublkd::paths::shown;
+use evenkeel_client::paths::shown;
 
 pub(super) fn check(args: &CheckArgs, output: Output) -> Result<ExitCode> {
     let Given { experiments, records } = Given::of(&args.files)?;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use evenkeel_client::paths::shown;
+use evenkeel_client::paths::to_text;
 use lab::results::{self, Comparison, Group, Record, groups, read};
 use serde_json::{Value, json};
-use ublkd::paths::shown;
-use ublkd::paths::to_text;
 
 use super::check::{Given, judgements};
 use super::values;

@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use evenkeel_client::paths::shown;
+use evenkeel_client::paths::to_text;
 use flashsim::Profile;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::experiment::{Experiment, Task};
@@ -16,8 +18,6 @@ use lab::run::RunEnd;
 use lab::sweep::{Progress, Share, sweep};
 use lab::system::DriveSpec;
 use serde_json::json;
-use ublkd::paths::shown;
-use ublkd::paths::to_text;
 
 use super::out::default_out;
 use super::{check, validate, values};

@@ -1,8 +1,8 @@
 //! What is wrong with arrays, as far as people are told.
 
-use ublkd::control::{ArrayReport, DriveReport, MemberReport, WhyReport, disk_name};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{ArrayReport, DriveReport, MemberReport, WhyReport, disk_name};
 use ublkd::history::{ENDED, Entry, What};
-use ublkd::paths::shown;
 
 use super::message::Severity;
 

@@ -7,9 +7,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use evenkeel_client::paths::shown;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use ublkd::paths::shown;
 use ublkd::run_dir;
 
 use super::message::Message;

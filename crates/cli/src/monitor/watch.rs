@@ -5,10 +5,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use ublkd::control::{ArrayReport, ClientError, WhyReport, running, socket_path};
+use evenkeel_client::paths::shown;
+use evenkeel_client::{ArrayReport, ClientError, WhyReport, running, socket_path};
 use ublkd::create::wall_clock;
 use ublkd::history::{self, Entry, STOPPED};
-use ublkd::paths::shown;
 
 use super::findings::{self, Finding};
 use super::message::Message;

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use evenkeel_client::paths::shown;
 use serde::{Deserialize, Serialize};
-use ublkd::paths::shown;
 
 use super::child::{self, Running};
 use super::message::Message;

@@ -261,10 +261,10 @@ fn wellness(is_well: bool, colour: bool) -> Style {
 mod tests {
     use std::time::Duration;
 
+    use evenkeel_client::{ArrayReport, WhyReport};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::{Value, json};
-    use ublkd::control::{ArrayReport, WhyReport};
 
     use super::*;
 
@@ -399,7 +399,7 @@ mod tests {
         screen.take(Vec::new());
         assert!(shown(&screen).contains("no array is running"));
         let source = std::io::ErrorKind::TimedOut.into();
-        let error = ublkd::control::ClientError::Broken { name: "tank".to_owned(), source };
+        let error = evenkeel_client::ClientError::Broken { name: "tank".to_owned(), source };
         screen.take(vec![("tank".to_owned(), Err(error))]);
         let text = shown(&screen);
         assert!(text.contains("no answer") && text.contains("gave no answer: timed out"), "{text}");

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use ublkd::control::{ArrayReport, ClientError, WhyReport, running};
+use evenkeel_client::{ArrayReport, ClientError, WhyReport, running};
 
 use crate::commands::ask;
 

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use steering::detect::Mood;
-use ublkd::control::{
-    ArrayReport, Health, MemberReport, MemberState, PassReport, WhyReport, disk_name,
+use evenkeel_client::paths::to_text;
+use evenkeel_client::{
+    ArrayReport, Health, Known, MemberReport, MemberState, MemberWhy, Mood, PassReport, WhyReport,
+    disk_name,
 };
-use ublkd::host::{Known, MemberWhy};
-use ublkd::paths::to_text;
 
 use super::gather::Told;
 use crate::commands::iostat::rates::{Interval, all, count, quantile};
@@ -180,7 +179,7 @@ impl Shown {
 }
 
 impl Rates {
-    fn of(io: &[ublkd::control::TransfersReport], interval: &Interval) -> Self {
+    fn of(io: &[evenkeel_client::TransfersReport], interval: &Interval) -> Self {
         let (reads, writes) = (all(io, "read"), all(io, "write"));
         let p99 = |rate| quantile(rate, &interval.bounds_ns, 0.99);
         let bytes = |bytes| interval.per_second(bytes).round() as u64;
@@ -198,7 +197,7 @@ impl Rates {
 impl Member {
     fn of(
         member: &MemberReport,
-        io: &[ublkd::control::TransfersReport],
+        io: &[evenkeel_client::TransfersReport],
         interval: &Interval,
         why: Option<&WhyReport>,
         before: Option<(&MemberReport, Option<&WhyReport>)>,

@@ -5,10 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
+use evenkeel_client::{FlashLog, FlashReport};
 use flashsim::Ssd;
 use serde_json::{Value, json as value};
-use ublkd::control::FlashLog;
-use ublkd::host::FlashReport;
 
 use crate::tools::{pattern, run, wait_for};
 use crate::world::{MIB, World, json};

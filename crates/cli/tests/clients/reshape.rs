@@ -46,14 +46,19 @@ fn an_array_gets_members_and_another_level_and_keeps_what_it_holds() {
     compare(&world, &content);
     wait(&world);
     compare(&world, &content);
-    world.evenkeel("stop tank");
-    world.evenkeel("start --background --nbd m0 m1 m2 m3");
     let after = world.status();
     assert_eq!(after["level"], "raid5");
     let grown = after["capacity_bytes"].as_u64().expect("a number");
     assert_eq!(grown * 2, before * 3, "one member more holds data");
+    world.assert_event(&["reshape", "resize2fs", "clients of NBD connect again"]);
     let mut whole = content;
     whole.resize(grown as usize, 0);
+    compare(&world, &whole);
+    assert_eq!(world.nbd().write(grown - 4096, &[9; 4096], true), Ok(()), "all of it is there");
+    whole[grown as usize - 4096..].fill(9);
+    world.evenkeel("stop tank");
+    world.evenkeel("start --background --nbd m0 m1 m2 m3");
+    assert_eq!(world.status()["capacity_bytes"], grown);
     compare(&world, &whole);
 
     world.file("m4", 40 * MIB);
@@ -127,7 +132,8 @@ fn an_array_gets_other_chunks_and_all_of_members_that_have_become_larger() {
         let file = std::fs::File::options().write(true).open(world.path(member));
         file.and_then(|file| file.set_len(70 * MIB)).expect("it becomes larger");
     }
-    world.evenkeel("reshape tank --size max");
+    let said = world.evenkeel("reshape tank --size max");
+    assert!(said.contains("xfs_growfs"), "{said}");
     let after = world.status()["capacity_bytes"].as_u64().expect("a number");
     assert_eq!(after - before, 2 * 30 * MIB, "two of three members hold data");
     content.resize(after as usize, 0);

@@ -223,6 +223,12 @@ impl Engine {
         &self.array.membership.record().geometry
     }
 
+    /// Blocks that users can ask for now. What a reshape adds is among them from when its end is durable.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.layout.capacity()
+    }
+
     /// What its journal has of small writes.
     #[must_use]
     pub fn entries(&self) -> Entries {

@@ -59,6 +59,10 @@ pub struct Status {
     pub torn_stripes: u64,
     /// Whether stripes are left that are to become others.
     pub is_reshaped: bool,
+    /// Blocks that users can ask for now. A reshape adds to them with its end.
+    pub capacity: u64,
+    /// How many members may be missing now. A reshape adds to them with its end.
+    pub redundancy: usize,
     /// Blocks whose latest content was staged, and can't be read from any member that held it: reads
     /// fail until they are written or discarded. Where each range of them begins, and how many.
     pub lost: Vec<(Lba, u64)>,

@@ -2,11 +2,11 @@
 
 use std::sync::PoisonError;
 
+use evenkeel_client::EventReport;
 use raidcore::engine::Note;
 use raidcore::units::MemberId;
 
 use super::messages::{Weight, describe, describe_volume, is_news, kind, member_of, weight};
-use super::report::EventReport;
 use super::service::Service;
 use crate::history::What;
 use crate::host::Happened;

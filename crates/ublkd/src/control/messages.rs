@@ -8,6 +8,10 @@ use raidcore::units::{DeviceId, MemberId};
 use crate::host::Happened;
 use crate::paths::shown;
 
+/// What users do when an array has grown.
+pub const ROOM_IS_USED_BY: &str = "a file system takes it by resize2fs (ext4), xfs_growfs (XFS) or `btrfs \
+    filesystem resize max` (Btrfs), after partitions or LVM below it; clients of NBD connect again";
+
 /// The log level of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Weight {
@@ -168,9 +172,7 @@ fn pass(kind: PassKind, place: impl Fn(MemberId) -> String) -> String {
 fn ended(kind: PassKind, end: PassEnd) -> String {
     match end {
         PassEnd::Done if kind == PassKind::Reshape => {
-            "finished; the room that it adds is there when the \
-             array is stopped and started"
-                .to_owned()
+            format!("finished; if it adds room, that is there now: {ROOM_IS_USED_BY}")
         }
         PassEnd::Done => "finished".to_owned(),
         PassEnd::Cancelled => "was cancelled".to_owned(),

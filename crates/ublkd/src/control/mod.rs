@@ -12,7 +12,6 @@
 //!   anything else of it is read.
 
 mod away;
-mod client;
 mod commands;
 mod disks;
 mod drives;
@@ -21,7 +20,6 @@ mod io;
 mod log;
 mod messages;
 mod newcomer;
-mod problem;
 mod problems;
 mod report;
 mod returns;
@@ -31,327 +29,27 @@ mod service;
 mod spares;
 mod staging;
 mod stopper;
-mod way_back;
 
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-pub use crate::host::{FlashLog, WhyReport};
-pub use client::{Client, ClientError, running};
-pub use io::{IoReport, TransfersReport};
-pub use log::{GroupReport, LogReport};
-pub(crate) use messages::recovered;
-pub use problem::Problem;
-pub(crate) use report::group_of;
-pub use report::{
-    ArrayReport, DriveReport, ErrorReport, EventReport, Facts, Front, Health, LeftReport,
-    MemberReport, MemberState, PaceReport, PassReport, RemedyReport, SpareUseReport, Task,
-    disk_name, level_name,
+pub use evenkeel_client::{
+    ArrayReport, Client, ClientError, DriveReport, ErrorReport, EventReport, Facts, FlashLog,
+    Front, GroupReport, Health, IoReport, LINE_BYTES_MAX, Launch, LeftReport, LogReport,
+    MemberReport, MemberState, PaceReport, PassReport, Problem, RUN_DIR, Refusal, RemedyReport,
+    Request, ScrubEndReport, ScrubReport, SpareReport, SpareUseReport, StagingReport, Task,
+    TransfersReport, VERSION, Waits, WayBack, WhyReport, disk_name, running, socket_path,
 };
-pub use scrub::{ScrubEndReport, ScrubReport};
+pub use messages::ROOM_IS_USED_BY;
+pub(crate) use messages::recovered;
+pub use report::{drive_report, facts_of, facts_of_all, level_name};
+pub(crate) use report::{group_of, pass_report};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;
-pub use spares::SpareReport;
-pub use staging::{StagingReport, Waits};
 pub use stopper::{Manner, Stopper};
-pub use way_back::WayBack;
-
-/// The protocol's version.
-pub const VERSION: u32 = 1;
-
-/// The longest request, in bytes.
-pub const LINE_BYTES_MAX: usize = 64 << 10;
-
-/// The default directory of the sockets.
-pub const RUN_DIR: &str = "/run/evenkeel";
-
-/// The socket of the array called `name`.
-#[must_use]
-pub fn socket_path(run_dir: &Path, name: &str) -> PathBuf {
-    run_dir.join(format!("{name}.sock"))
-}
-
-/// A request to a running array. A disk is a member's number, or the path of a member or spare. In
-/// a log volume of several groups a member is GROUP.MEMBER. Paths are texts, see
-/// [`paths`](crate::paths).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Request {
-    /// The array's state: answered with an [`ArrayReport`].
-    Status,
-    /// The members' moods, and the reasons: answered with a [`WhyReport`].
-    Why,
-    /// The array's metrics in Prometheus' text format: answered with `page`.
-    Metrics,
-    /// Take a device in as a spare; if a member is missing, it is rebuilt onto it.
-    DiskAdd {
-        /// The device, as an absolute path.
-        #[serde(with = "crate::paths::one")]
-        path: PathBuf,
-        /// The group of a log volume; by default one that lacks a member, else the one with the
-        /// fewest spares.
-        #[serde(default)]
-        group: Option<u8>,
-        /// Overwrite the device's content.
-        #[serde(default)]
-        force: bool,
-    },
-    /// Take a member out of service.
-    DiskFail {
-        /// Which.
-        disk: String,
-    },
-    /// When a member that is a modelled SSD collected garbage: answered with a [`FlashLog`].
-    FlashLog {
-        /// Which member.
-        disk: String,
-        /// Leave out events that ended before: nanoseconds of `CLOCK_MONOTONIC`.
-        since: u64,
-    },
-    /// Let go of a spare.
-    DiskRemove {
-        /// Which.
-        disk: String,
-    },
-    /// Put a new device in a member's place and rebuild onto it.
-    DiskReplace {
-        /// Which member.
-        disk: String,
-        /// The new device, as an absolute path.
-        #[serde(with = "crate::paths::one")]
-        with: PathBuf,
-        /// Overwrite the new device's content.
-        #[serde(default)]
-        force: bool,
-    },
-    /// Hold the rebuild, resync or scrub.
-    Pause,
-    /// Let it go on.
-    Resume,
-    /// The pace of rebuild, resync and scrub, in bytes of each member per second.
-    Limit {
-        /// Guaranteed under load; unchanged if not given.
-        #[serde(default)]
-        min: Option<u64>,
-        /// Never exceeded; unchanged if not given, unlimited if `u64::MAX`.
-        #[serde(default)]
-        max: Option<u64>,
-        /// Within how many seconds each is to end, though the minimum would take longer; unchanged if
-        /// not given, no matter when if 0.
-        #[serde(default)]
-        within: Option<u64>,
-        /// While it goes faster than the minimum beside users, their requests may take so many percent
-        /// of what they take in calm. Unchanged if not given; 0 keeps to the minimum.
-        #[serde(default)]
-        slowdown: Option<u32>,
-    },
-    /// Set the order in which redundancy is brought back.
-    RebuildOrder {
-        /// An order's name.
-        order: String,
-    },
-    /// Set the policy against garbage collection.
-    PolicySet {
-        /// A scheme's name. If it names no cache, the cache stays as it is.
-        scheme: String,
-    },
-    /// Set whether the staging log is a write cache, and in which order it is emptied.
-    CacheSet {
-        /// A cache's name.
-        cache: String,
-    },
-    /// Bring home what is staged now. The answer does not wait for it.
-    CacheFlush,
-    /// Check that redundancy matches data.
-    ScrubStart {
-        /// And correct it.
-        #[serde(default)]
-        repair: bool,
-    },
-    /// End a scrub.
-    ScrubCancel,
-    /// Stop cleanly. Answered when the array is stopped; refused while it is in use.
-    Stop {
-        /// Stop even if the array is in use. This machine's file systems first write what they
-        /// hold. Then users of NBD and of the file see errors, and those of the block device wait
-        /// for the next start.
-        #[serde(default)]
-        force: bool,
-    },
-    /// How the array can be started again, answered with a [`Launch`]; refused if it can't.
-    Launch,
-    /// Stop cleanly for a restart: users of the block device wait meanwhile. Answered with the
-    /// [`Launch`] when the array is stopped; refused while NBD or the file is in use.
-    Leave {
-        /// Stop even if they are, as with [`Request::Stop`].
-        #[serde(default)]
-        force: bool,
-    },
-}
 
 /// Makes pages of metrics.
 pub trait MetricsPages: Send + Sync {
     /// A page of now, or almost; none if there is nothing to tell any more.
     fn page(&self) -> Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send + '_>>;
-}
-
-/// How a process runs an array, so that another one can take its place.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Launch {
-    /// The process.
-    pub pid: u32,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-    /// Its working directory.
-    #[serde(with = "crate::paths::one")]
-    pub directory: PathBuf,
-    /// The devices that the array has now: members and spares.
-    #[serde(default, with = "crate::paths::list")]
-    pub devices: Vec<PathBuf>,
-}
-
-/// A line of a client.
-#[derive(Debug, Serialize, Deserialize)]
-struct Envelope {
-    v: u32,
-    #[serde(flatten)]
-    rest: serde_json::Map<String, serde_json::Value>,
-}
-
-/// A line of the server.
-#[derive(Debug, Serialize, Deserialize)]
-struct Reply {
-    v: u32,
-    #[serde(flatten)]
-    outcome: Outcome,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Outcome {
-    Ok(serde_json::Value),
-    Error(Refusal),
-}
-
-/// Why a request was refused, for programs (`code`) and for people.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    /// The kind of error: hyphenated words that don't change between releases.
-    pub code: String,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-}
-
-impl Refusal {
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), hint: None }
-    }
-
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-fn encode_request(request: &Request) -> serde_json::Result<String> {
-    let serde_json::Value::Object(rest) = serde_json::to_value(request)? else {
-        unreachable!("a tagged enum is an object");
-    };
-    let mut line = serde_json::to_string(&Envelope { v: VERSION, rest })?;
-    line.push('\n');
-    Ok(line)
-}
-
-fn decode_request(line: &[u8]) -> Result<Request, Refusal> {
-    let bad = |error: serde_json::Error| {
-        Refusal::new("bad-request", format!("not a request of version {VERSION}: {error}"))
-    };
-    let Envelope { v, rest } = serde_json::from_slice(line).map_err(bad)?;
-    if v != VERSION {
-        let message = format!("version {v} of the protocol is not known here, only {VERSION}");
-        let hint = "use the `evenkeel` of the release that the array was started with";
-        return Err(Refusal::new("unsupported-version", message).hint(hint));
-    }
-    serde_json::from_value(rest.into()).map_err(bad)
-}
-
-fn encode_reply(outcome: Result<serde_json::Value, Refusal>) -> String {
-    let outcome = match outcome {
-        Ok(value) => Outcome::Ok(value),
-        Err(refusal) => Outcome::Error(refusal),
-    };
-    let reply = Reply { v: VERSION, outcome };
-    // Maps with string keys and numbers always encode.
-    let mut line = serde_json::to_string(&reply).unwrap_or_default();
-    line.push('\n');
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    use super::*;
-
-    #[test]
-    fn requests_come_back_as_they_were() {
-        for request in [
-            Request::Status,
-            Request::DiskReplace { disk: "2".into(), with: "/dev/sdz".into(), force: true },
-            Request::DiskReplace {
-                disk: "2".into(),
-                with: OsStr::from_bytes(b"/\xff").into(),
-                force: false,
-            },
-            Request::Limit { min: Some(1), max: None, within: Some(60), slowdown: None },
-            Request::Stop { force: true },
-            Request::Launch,
-            Request::Leave { force: false },
-        ] {
-            let line = encode_request(&request).expect("it encodes");
-            assert!(line.starts_with("{\"v\":1,"), "{line}");
-            assert_eq!(decode_request(line.as_bytes()), Ok(request));
-        }
-    }
-
-    #[test]
-    fn what_is_no_request_is_refused() {
-        let code = |line: &str| decode_request(line.as_bytes()).expect_err(line).code;
-        for line in [
-            "",
-            "[]",
-            "{}",
-            "null",
-            r#"{"cmd":"status"}"#,
-            r#"{"v":1}"#,
-            r#"{"v":1,"cmd":"format"}"#,
-            r#"{"v":1,"cmd":"disk-fail"}"#,
-            r#"{"v":1,"cmd":"disk-fail","disk":"1","extra":true}"#,
-            r#"{"v":1,"cmd":"disk-fail","disk":1}"#,
-            r#"{"v":-1,"cmd":"status"}"#,
-            "\u{fffd}",
-        ] {
-            assert_eq!(code(line), "bad-request", "{line}");
-        }
-        let stop = decode_request(br#"{"v":1,"cmd":"stop"}"#);
-        assert_eq!(stop, Ok(Request::Stop { force: false }));
-        assert_eq!(code(r#"{"v":2,"cmd":"status","new":1}"#), "unsupported-version");
-    }
-
-    #[test]
-    fn replies_are_one_line() {
-        let refusal = Refusal::new("busy", "two\nlines").hint("wait");
-        let line = encode_reply(Err(refusal.clone()));
-        assert_eq!(line.matches('\n').count(), 1);
-        let reply: Reply = serde_json::from_str(&line).expect("it decodes");
-        assert!(matches!(reply.outcome, Outcome::Error(found) if found == refusal));
-    }
 }

@@ -1,29 +1,57 @@
 //! The problems of an array, since when, and what to do about them, in words.
 
-use super::problem::Problem;
-use super::report::{
-    ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, RemedyReport,
-    SpareUseReport, Task,
+use evenkeel_client::{
+    ArrayReport, ByteRange, ErrorReport, Health, MemberReport, MemberState, PassReport, Problem,
+    RemedyReport, SpareUseReport, Task, WayBack,
 };
+
+use super::scrub::scrub_problem;
 use super::spares::absent;
-use super::way_back::WayBack;
-use crate::host::ByteRange;
+use super::staging::staging_problem;
 use crate::paths::shown;
 
-impl ArrayReport {
-    pub(super) fn find_problems(&self) -> Vec<Problem> {
+/// What is wrong with an array.
+pub(super) trait Findings {
+    fn find_problems(&self) -> Vec<Problem>;
+
+    /// The problem that requests fail, and its cause.
+    fn failure(&self) -> Option<Problem>;
+
+    /// The problem that refused writes have left stripes inconsistent, though writes are taken.
+    fn torn(&self) -> Option<Problem>;
+
+    /// The problem that a pass could not do some stripes.
+    fn left_behind(&self, pass: &PassReport) -> Option<Problem>;
+
+    /// The name of a place, and its current or last device.
+    fn named(&self, member: &MemberReport) -> String;
+
+    /// The failed member that the next new device goes to; one that the distributed spare replaces
+    /// comes last.
+    fn next_to_replace(&self) -> Option<&MemberReport>;
+
+    fn problem_of(&self, member: &MemberReport) -> Option<Problem>;
+
+    /// Whether a member's device may come back, and what has to be copied then.
+    fn may_come_back(&self, member: &MemberReport) -> Option<String>;
+
+    fn out_of_service(&self, member: &MemberReport) -> (String, Option<u64>, String);
+}
+
+impl Findings for ArrayReport {
+    fn find_problems(&self) -> Vec<Problem> {
         let name = &self.facts.name;
         let mut problems: Vec<Problem> = self.failure().into_iter().collect();
         let members = self.members.iter();
         problems.extend(members.filter_map(|member| self.problem_of(member)));
         problems.extend(self.torn());
         problems.extend(absent(&self.absent_spares, name));
-        problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
+        problems.extend(self.staging.as_ref().and_then(|staging| staging_problem(staging, name)));
         if let Some(pass) = &self.pass {
             problems.extend(self.left_behind(pass));
-            problems.extend(pass.problem(name));
+            problems.extend(pass_problem(pass, name));
         }
-        problems.extend(self.last_scrub.and_then(|scrub| scrub.problem(name)));
+        problems.extend(self.last_scrub.and_then(|scrub| scrub_problem(&scrub, name)));
         problems
     }
 
@@ -130,7 +158,7 @@ impl ArrayReport {
 
     /// The name of a place, and its current or last device.
     fn named(&self, member: &MemberReport) -> String {
-        self.facts.place(member.member) + &member.device()
+        self.facts.place(member.member) + &device_of(member)
     }
 
     /// The failed member that the next new device goes to; one that the distributed spare replaces
@@ -177,7 +205,7 @@ impl ArrayReport {
                     "{named} had {} read and {} write errors since the start{}",
                     member.read_errors,
                     member.write_errors,
-                    member.last_error.map_or("", ErrorReport::told)
+                    member.last_error.map_or("", told)
                 ),
                 None,
                 match member.last_error {
@@ -214,8 +242,8 @@ impl ArrayReport {
         let what = format!(
             "{} is out of service{}{}{}",
             self.facts.place(member.member),
-            member.device(),
-            member.last_error.map_or("", ErrorReport::told),
+            device_of(member),
+            member.last_error.map_or("", told),
             if spared { "; the distributed spare stands in for it" } else { "" }
         );
         let what = match &member.why_away {
@@ -248,17 +276,15 @@ impl ArrayReport {
     }
 }
 
-impl MemberReport {
-    /// Its current or last device, as a suffix.
-    fn device(&self) -> String {
-        // Files have no name but the path.
-        let label = self.label.as_ref().filter(|&label| Some(label) != self.path.as_ref());
-        let known = [self.path.as_ref(), label].into_iter().flatten();
-        let known = known.map(|path| shown(path).to_string());
-        let serial = self.serial.as_ref().map(|serial| format!("serial number {serial}"));
-        let known: Vec<_> = known.chain(serial).collect();
-        if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
-    }
+/// Its current or last device, as a suffix.
+fn device_of(member: &MemberReport) -> String {
+    // Files have no name but the path.
+    let label = member.label.as_ref().filter(|&label| Some(label) != member.path.as_ref());
+    let known = [member.path.as_ref(), label].into_iter().flatten();
+    let known = known.map(|path| shown(path).to_string());
+    let serial = member.serial.as_ref().map(|serial| format!("serial number {serial}"));
+    let known: Vec<_> = known.chain(serial).collect();
+    if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
 }
 
 /// A range, for people.
@@ -294,39 +320,34 @@ const TOLD: usize = 4;
 const MAKE_ROOM: &str =
     "make room where it lies (its file system, or the pool behind a thin device)";
 
-impl ErrorReport {
-    /// The state as an adjective of a member.
-    fn told(self) -> &'static str {
-        match self {
-            Self::Medium => ": it failed to read or write",
-            Self::NoSpace => ": no space was left behind it",
-            Self::Gone => ": it was gone",
-            Self::Shrunk => ": it was smaller than before, and has lost what was behind its end",
-            Self::TimedOut => ": it did not answer",
-        }
+/// The state as an adjective of a member.
+fn told(error: ErrorReport) -> &'static str {
+    match error {
+        ErrorReport::Medium => ": it failed to read or write",
+        ErrorReport::NoSpace => ": no space was left behind it",
+        ErrorReport::Gone => ": it was gone",
+        ErrorReport::Shrunk => ": it was smaller than before, and has lost what was behind its end",
+        ErrorReport::TimedOut => ": it did not answer",
     }
 }
 
-impl PassReport {
-    pub(super) fn problem(&self, name: &str) -> Option<Problem> {
-        let task = self.task.name();
-        let (kind, what, action) = match (self.paused, self.task) {
-            (true, _) => (
-                "paused",
-                format!("the {task} is paused"),
-                format!("let it go on: `evenkeel rebuild resume {name}`"),
-            ),
-            (false, _) if self.stuck_at_stripe.is_some() => return None,
-            (false, Task::Resync) => (
-                "resync",
-                "redundancy is being brought into step with the data".to_owned(),
-                format!("wait (`evenkeel rebuild status {name} --wait`)"),
-            ),
-            (
-                false,
-                Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub | Task::Reshape,
-            ) => return None,
-        };
-        Some(Problem::of_array(kind, what, action))
-    }
+fn pass_problem(pass: &PassReport, name: &str) -> Option<Problem> {
+    let task = pass.task.name();
+    let (kind, what, action) = match (pass.paused, pass.task) {
+        (true, _) => (
+            "paused",
+            format!("the {task} is paused"),
+            format!("let it go on: `evenkeel rebuild resume {name}`"),
+        ),
+        (false, _) if pass.stuck_at_stripe.is_some() => return None,
+        (false, Task::Resync) => (
+            "resync",
+            "redundancy is being brought into step with the data".to_owned(),
+            format!("wait (`evenkeel rebuild status {name} --wait`)"),
+        ),
+        (false, Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub | Task::Reshape) => {
+            return None;
+        }
+    };
+    Some(Problem::of_array(kind, what, action))
 }

@@ -24,7 +24,6 @@ use super::Refusal;
 use super::away::{Away, EVERY, Which};
 use super::newcomer::{patiently, refused};
 use super::service::Service;
-use super::way_back::WayBack;
 use crate::attach::{examine, open, superblock};
 use crate::create::prepare_return;
 use crate::flash::Named;
@@ -32,6 +31,7 @@ use crate::host::{HostError, HostHandle};
 use crate::members::{Device, OpenError};
 use crate::paths::{shown, to_text};
 use crate::random::random_uuid;
+use evenkeel_client::WayBack;
 
 /// The longest time until the record shows what a member that has just failed has missed.
 const RECORDED_MAX: Duration = Duration::from_secs(5);

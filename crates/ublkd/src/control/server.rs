@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_client::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -23,7 +24,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::service::Service;
-use super::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
 use crate::guests::{Guest, Guests};
 use crate::history::By;
 use crate::paths::shown;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use det::Instant;
+use evenkeel_client::{EventReport, Facts, Front, Launch, Refusal, Request};
 use raidcore::engine::{Command, CommandError, Pace, RebuildOrder, Slowdown, Status};
 use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
@@ -14,11 +15,14 @@ use serde_json::{Value, json};
 use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 
+use super::MetricsPages;
 use super::away::Away;
 use super::commands::in_words;
-use super::report::{ArrayReport, EventReport, Facts, Front};
+use super::io::{io_report, transfers_of_device};
+use super::log::volume_report;
+use super::report::{array_report, facts_of_all, facts_of_group};
+use super::staging::staging_report;
 use super::stopper::{Manner, StopError, Stopper};
-use super::{IoReport, Launch, MetricsPages, Refusal, Request, StagingReport, TransfersReport};
 use crate::create::policy_name;
 use crate::history::{By, Keeper, What};
 use crate::host::{HostError, HostHandle};
@@ -31,7 +35,7 @@ pub struct Service {
     pub(super) facts: Facts,
     /// The array; the arrays of a log volume's groups, in order.
     pub(super) arrays: Vec<Array>,
-    fronts: Vec<Front>,
+    fronts: Mutex<Vec<Front>>,
     pub(super) events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
     launch: Option<Launch>,
@@ -70,14 +74,14 @@ impl Service {
         assert_eq!(host.groups().count(), records.len(), "a record for each group");
         let array = |(group, record): (GroupId, &ArrayRecord)| Array {
             host: host.of(group),
-            facts: Facts::of_group(record),
+            facts: facts_of_group(record),
             record: record.clone(),
         };
         Self {
             arrays: host.groups().zip(records).map(array).collect(),
-            facts: Facts::of_all(records),
+            facts: facts_of_all(records),
             host,
-            fronts,
+            fronts: Mutex::new(fronts),
             events: Mutex::new(VecDeque::new()),
             stopper,
             launch: None,
@@ -112,6 +116,11 @@ impl Service {
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<dyn MetricsPages>) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// It is served in another way than before.
+    pub(crate) fn served_by(&self, fronts: Vec<Front>) {
+        *self.fronts.lock().unwrap_or_else(PoisonError::into_inner) = fronts;
     }
 
     /// Stores where the array's devices are.
@@ -283,7 +292,7 @@ impl Service {
     async fn flush_cache(&self) -> Result<Value, Refusal> {
         let mut bytes = 0;
         for array in &self.arrays {
-            let staging = StagingReport::of(&self.status(array).await?, "");
+            let staging = staging_report(&self.status(array).await?, "");
             bytes += staging.map_or(0, |staging| staging.dirty_bytes);
         }
         self.command_all(Command::BringHome).await?;
@@ -301,7 +310,7 @@ impl Service {
         self.command_all(Command::SetPolicy(policy_name(scheme))).await?;
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
         let name = scheme.to_string();
-        let staging = StagingReport::of(&self.status(first).await?, &name);
+        let staging = staging_report(&self.status(first).await?, &name);
         let draining = staging.filter(|staging| staging.draining);
         let draining = draining.map_or(0, |staging| staging.dirty_bytes);
         Ok(json!({ "policy": name, "draining_bytes": draining }))
@@ -319,21 +328,21 @@ impl Service {
             let way_back = |member| self.way_back(index, member);
             let name = scheme.to_string();
             let (facts, policy) = (&array.facts, (&*flash, &*name));
-            let mut report = ArrayReport::new(facts, &status, policy, opened, reading, way_back);
+            let mut report = array_report(facts, &status, policy, opened, reading, way_back);
             for (member, metrics) in report.members.iter_mut().zip(&io) {
-                member.io = TransfersReport::of_device(&metrics.io);
+                member.io = transfers_of_device(&metrics.io);
             }
             reports.push(report);
         }
         let mut report = if self.facts.groups > 0 {
             let log = self.host.log().await.map_err(|error| self.refusal(error))?;
-            ArrayReport::of_volume(&self.facts, log.as_ref(), reports)
+            volume_report(&self.facts, log.as_ref(), reports)
         } else {
             reports.swap_remove(0)
         };
         let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
-        report.io = Some(IoReport::of(&requests));
-        report.fronts = self.fronts.clone();
+        report.io = Some(io_report(&requests));
+        report.fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))

@@ -18,6 +18,9 @@ use crate::paths::shown;
 use crate::users;
 use crate::volume::Volume;
 
+/// The kind of a block device among front ends.
+const UBLK: &str = "ublk";
+
 /// How an array is served.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FrontConfig {
@@ -133,6 +136,17 @@ impl Devices {
         stopped.map_err(|error| vec![error.to_string()])
     }
 
+    /// The array has grown to so many blocks: tells their users. Returns why those of the block
+    /// device don't see it.
+    fn grow(&self, blocks: u64) -> Option<UblkError> {
+        if let Some(fuse) = &self.fuse
+            && let Err(error) = fuse.tell_size()
+        {
+            tracing::warn!(file = %shown(fuse.file()), "its users don't see its new size yet: {error}");
+        }
+        self.ublk.as_ref()?.fit(blocks).err()
+    }
+
     /// Withdraws all, even from users, except a block device in use.
     fn end(&mut self) {
         if let Some(mut ublk) = self.ublk.take()
@@ -178,6 +192,26 @@ impl Fronts {
     /// How the array can be reached.
     pub(super) fn list(&self) -> Vec<Front> {
         self.list.clone()
+    }
+
+    /// The array has grown to so many blocks. VMs are told by their own server. The protocol of NBD has
+    /// no way to tell: its clients see the size when they connect.
+    pub(super) async fn grow(&mut self, blocks: u64) {
+        for client in self.nbd.iter().flat_map(|server| connected(server.clients())) {
+            tracing::warn!("{client}, which sees that the array has grown when it connects again");
+        }
+        let behind = self.with_devices(move |devices| devices.grow(blocks)).await.flatten();
+        self.is_behind(behind);
+    }
+
+    /// Whether users of the block device see all of the array.
+    fn is_behind(&mut self, why: Option<UblkError>) {
+        if let Some(why) = &why {
+            tracing::warn!("{why}");
+        }
+        for front in self.list.iter_mut().filter(|front| front.kind == UBLK) {
+            front.behind = why.as_ref().map(ToString::to_string);
+        }
     }
 
     /// Prepares for the end, if users permit it: unused front ends accept no new users.
@@ -290,14 +324,17 @@ impl Fronts {
                 ..UblkOptions::of(mark)
             };
             let server = UblkServer::start(volume, host, options)?;
-            self.add("ublk", server.disk().display());
+            self.add(UBLK, server.disk().display());
+            // One that was left has the size that the array had.
+            self.is_behind(server.fit(volume.blocks()).err());
             self.devices.ublk = Some(server);
         }
         Ok(())
     }
 
     fn add(&mut self, kind: &str, address: impl std::fmt::Display) {
-        self.list.push(Front { kind: kind.to_owned(), address: address.to_string() });
+        let (kind, address) = (kind.to_owned(), address.to_string());
+        self.list.push(Front { kind, address, behind: None });
     }
 }
 

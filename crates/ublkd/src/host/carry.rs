@@ -55,6 +55,12 @@ impl Host for Data {
         {
             engine.check();
         }
+        if let Machine::Array(engine) = &self.machine
+            && engine.capacity() != self.capacity
+        {
+            self.capacity = engine.capacity();
+            self.submissions.size().grow(self.capacity);
+        }
         self.checksums.clear();
         let machine = &self.machine;
         let as_said = self.log.as_mut().is_none_or(|log| log.is_as_said(machine));

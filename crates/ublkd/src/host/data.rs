@@ -137,6 +137,8 @@ pub(super) struct Data {
     pub(super) residents: Vec<Option<Box<dyn Resident>>>,
     pub(super) arena: Arena,
     pub(super) submissions: Submissions,
+    /// Blocks of the array that front ends know of.
+    pub(super) capacity: u64,
     pub(super) shared: Arc<Shared>,
     pub(super) now: Instant,
     /// By tag.
@@ -213,6 +215,7 @@ impl Data {
             in_flight: (0..submissions.config().tags).map(|_| None).collect(),
             requests: RequestCounter::new(now, submissions.config().tags),
             partials: Partials::default(),
+            capacity: submissions.config().blocks,
             submissions,
             shared,
             now,

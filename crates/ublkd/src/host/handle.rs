@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use det::Instant;
+use evenkeel_client::{FlashLog, FlashReport, WhyReport};
 use raidcore::engine::{Command, CommandError, Status};
 use raidcore::meta::{DeviceLabel, DeviceUuid, NoReturn, Returning, Superblock};
 use raidcore::units::DeviceId;
@@ -21,7 +22,6 @@ use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
 use super::Opened;
-use super::diagnosis::WhyReport;
 use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
@@ -30,7 +30,6 @@ use crate::health::Readings;
 use crate::label::label;
 use crate::members::Device;
 use crate::resident::Resident;
-use crate::ring::{FlashLog, FlashReport};
 use crate::volume::{Bell, block_on};
 
 /// Why an array did not carry out an order.

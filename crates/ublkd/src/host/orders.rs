@@ -1,5 +1,6 @@
 //! Carries out operators' orders on the data thread.
 
+use evenkeel_client::{FlashReport, WhyReport};
 use raidcore::engine::{Command, CommandError, Input};
 use raidcore::units::{DeviceId, Set};
 use raidlog::array;
@@ -8,11 +9,10 @@ use raidlog::{GroupId, ONLY};
 use super::askers::Asker;
 use super::clock::wall_seconds;
 use super::data::Data;
-use super::diagnosis::WhyReport;
+use super::diagnosis::{both, why_report};
 use super::handle::{HostError, Order, reply};
 use super::log;
 use super::metrics::Metrics;
-use crate::ring::FlashReport;
 
 impl Data {
     pub(super) fn order(&mut self, order: Order) {
@@ -80,9 +80,9 @@ impl Data {
         let reports = groups.map(|group| {
             let name = several.then_some(group.0);
             let steering = &self.steering[group.index()];
-            WhyReport::new(times, name, steering, self.machine.engine(group))
+            why_report(times, name, steering, self.machine.engine(group))
         });
-        reports.reduce(WhyReport::and).expect("there is a group")
+        reports.reduce(both).expect("there is a group")
     }
 
     pub(super) fn command(&mut self, group: GroupId, command: Command, asker: Asker) {

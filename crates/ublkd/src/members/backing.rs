@@ -7,34 +7,22 @@
 
 use std::fs::File;
 
-use serde::{Deserialize, Serialize};
+use evenkeel_client::DurableBy;
 
 use super::Kind;
-
-/// How a write to a device is made durable by the time it ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DurableBy {
-    /// The write itself asks for it (`RWF_DSYNC`).
-    Flag,
-    /// A flush follows the write, and the write has ended when the flush has.
-    Flush,
-}
 
 /// The types of file systems, as of `statfs(2)`, that honour `RWF_DSYNC` and know a file's size
 /// without a request that could hang: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, bcachefs.
 const TRUSTED: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0xca45_1a4e];
 
-impl DurableBy {
-    /// How it is done on this file or block device.
-    pub(super) fn of(file: &File, kind: Kind) -> Self {
-        match kind {
-            Kind::Block => Self::Flag,
-            Kind::File => match rustix::fs::fstatfs(file) {
-                // The type's width and sign differ from machine to machine; all types have 32 bits.
-                Ok(stat) if TRUSTED.contains(&(stat.f_type as u64 & 0xffff_ffff)) => Self::Flag,
-                Ok(_) | Err(_) => Self::Flush,
-            },
-        }
+/// How it is done on this file or block device.
+pub(super) fn durable_by(file: &File, kind: Kind) -> DurableBy {
+    match kind {
+        Kind::Block => DurableBy::Flag,
+        Kind::File => match rustix::fs::fstatfs(file) {
+            // The type's width and sign differ from machine to machine; all types have 32 bits.
+            Ok(stat) if TRUSTED.contains(&(stat.f_type as u64 & 0xffff_ffff)) => DurableBy::Flag,
+            Ok(_) | Err(_) => DurableBy::Flush,
+        },
     }
 }

@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 pub use merge::merge;
 
-use crate::control::{Facts, MetricsPages};
+use crate::control::{Facts, MetricsPages, facts_of, facts_of_all};
 use crate::guests::Guests;
 use crate::host::HostHandle;
 
@@ -117,7 +117,7 @@ impl Pages {
     #[must_use]
     pub fn new(records: &[ArrayRecord], host: HostHandle) -> Self {
         let facts = records.iter().map(labelled).collect();
-        Self { facts, whole: Facts::of_all(records), host, latest: Mutex::new(None) }
+        Self { facts, whole: facts_of_all(records), host, latest: Mutex::new(None) }
     }
 
     /// A page that is not older than [`PAGE_TIME`]; none when the array has ended.
@@ -158,7 +158,7 @@ impl fmt::Debug for Pages {
 
 /// The name of an array in metrics: NAME, or NAME/GROUP if it is one of a log volume's groups.
 fn labelled(record: &ArrayRecord) -> Facts {
-    let facts = Facts::of(record);
+    let facts = facts_of(record);
     match record.volume {
         None => facts,
         Some(part) => Facts { name: format!("{}/{}", facts.name, part.group), ..facts },

@@ -58,7 +58,8 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     };
     text.gauge("evenkeel_health", "1 for how well the array is: online, degraded or failed.")
         .states(&[name], "state", &["online", "degraded", "failed"], health);
-    text.gauge("evenkeel_capacity_bytes", "What users see.").sample(&[name], facts.capacity_bytes);
+    let capacity = status.capacity * BLOCK_BYTES as u64;
+    text.gauge("evenkeel_capacity_bytes", "What users see.").sample(&[name], capacity);
     text.gauge(
         "evenkeel_registered_bytes",
         "Memory of I/O that the kernel keeps in RAM; of a log volume that of all its groups.",

@@ -4,11 +4,11 @@ use raidcore::engine::{PassKind, PassStatus};
 use raidcore::meta::{ScrubEnd, ScrubRecord};
 
 use super::text::Text;
-use crate::control::{Facts, PassReport};
+use crate::control::{Facts, PassReport, pass_report};
 
 /// The pass under way, if there is one.
 pub(super) fn under_way(text: &mut Text, facts: &Facts, pass: Option<&PassStatus>) {
-    let report = pass.map(|pass| (task(pass.kind), PassReport::of(pass, facts.chunk_bytes, None)));
+    let report = pass.map(|pass| (task(pass.kind), pass_report(pass, facts.chunk_bytes, None)));
     let mut gauge = |metric, help, value: fn(&PassReport) -> Option<f64>| {
         let mut family = text.gauge(metric, help);
         if let Some((task, report)) = &report {

@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use det::Instant;
+use evenkeel_client::{DelayedIo, FlashDrive, FlashLog, FlashReport, GcInterval, Quantiles};
 use flashsim::profile::GcLimits;
-use flashsim::real::{Ended, GcInterval, Io, RealTime, Report};
+use flashsim::real::{Ended, Io, RealTime, Report};
 use flashsim::{GcMode, GcOrder, Ssd, Thresholds};
 use hdrhistogram::Histogram;
 use raidcore::units::DeviceId;
-use serde::{Deserialize, Serialize};
 use steering::Devices;
 use steering::collect::{self, Flash, Limits, Order};
 
@@ -32,63 +32,6 @@ const STORE_PAUSE_TIMES: u32 = 200;
 
 /// How many of the latest I/Os that waited for garbage collection are remembered.
 const DELAYED_KEPT: usize = 1 << 13;
-
-/// The state of a member that is a modelled SSD.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct FlashReport {
-    /// What the model says.
-    #[serde(flatten)]
-    pub drive: Report,
-    /// The share of free blocks from which on the policy has it collect, if it goes by one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<f64>,
-    /// I/Os since it was opened: reads that didn't wait for garbage collection.
-    pub reads: Quantiles,
-    /// Reads that did.
-    pub reads_delayed: Quantiles,
-    /// Writes that didn't.
-    pub writes: Quantiles,
-    /// Writes that did.
-    pub writes_delayed: Quantiles,
-}
-
-/// How long I/Os took, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Quantiles {
-    /// How many there were.
-    pub count: u64,
-    /// The median.
-    pub p50_ns: u64,
-    /// 99 of 100 took at most so long.
-    pub p99_ns: u64,
-    /// 999 of 1000.
-    pub p999_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-}
-
-/// When a modelled SSD collected garbage, and which I/Os waited for it, in nanoseconds of the
-/// system's monotonic clock (`CLOCK_MONOTONIC`).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct FlashLog {
-    /// Stretches of garbage collection, the oldest first.
-    pub gc: Vec<GcInterval>,
-    /// I/Os that waited for it, in the order in which they ended.
-    pub delayed: Vec<DelayedIo>,
-}
-
-/// An I/O that waited for garbage collection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct DelayedIo {
-    /// Whether it was a read.
-    pub read: bool,
-    /// When it was begun.
-    pub began: u64,
-    /// When the model ended it.
-    pub modelled: u64,
-    /// When it was done: when the model or the file ended it, whichever was later.
-    pub ended: u64,
-}
 
 /// Queries of modelled SSDs, by device.
 impl Ring {
@@ -303,7 +246,7 @@ impl Drives {
         let drive = self.drive(member)?;
         let [reads, reads_delayed] = drive.reads.each_ref().map(quantiles);
         let [writes, writes_delayed] = drive.writes.each_ref().map(quantiles);
-        let drive = drive.model.report(now);
+        let drive = shown_drive(drive.model.report(now));
         Some(FlashReport { drive, threshold: None, reads, reads_delayed, writes, writes_delayed })
     }
 
@@ -316,7 +259,10 @@ impl Drives {
     ) -> Option<FlashLog> {
         let drive = self.drive(member)?;
         let delayed = drive.delayed.iter().filter(|io| io.ended >= since.0);
-        Some(FlashLog { delayed: delayed.copied().collect(), gc: drive.model.gc_log(now, since) })
+        let gc = drive.model.gc_log(now, since).into_iter();
+        let gc =
+            gc.map(|stretch| GcInterval { began: stretch.began, ended: stretch.ended }).collect();
+        Some(FlashLog { delayed: delayed.copied().collect(), gc })
     }
 
     /// Stores a member's state, then closes the device. Ops that the model has not ended by then
@@ -403,5 +349,41 @@ fn quantiles(latencies: &Histogram<u64>) -> Quantiles {
         p99_ns: at(0.99),
         p999_ns: at(0.999),
         max_ns: latencies.max(),
+    }
+}
+
+/// What a model says of its drive, for clients.
+fn shown_drive(report: Report) -> FlashDrive {
+    let Report {
+        profile,
+        told,
+        obeys,
+        waf,
+        pages_written,
+        pages_moved,
+        erases,
+        free_blocks,
+        blocks,
+        gc_stretches,
+        gc_longest_ns,
+        gc_ns,
+        open_ns,
+        delayed_by_gc,
+    } = report;
+    FlashDrive {
+        profile,
+        told,
+        obeys,
+        waf,
+        pages_written,
+        pages_moved,
+        erases,
+        free_blocks,
+        blocks,
+        gc_stretches,
+        gc_longest_ns,
+        gc_ns,
+        open_ns,
+        delayed_by_gc,
     }
 }

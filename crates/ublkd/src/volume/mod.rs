@@ -13,6 +13,7 @@
 mod bell;
 mod bytes;
 mod pool;
+mod size;
 mod tags;
 
 use std::future::Future;
@@ -32,13 +33,14 @@ pub(crate) use bell::Bell;
 pub use bytes::Edges;
 pub(crate) use bytes::Touched;
 use pool::{Held, Pool};
+pub use size::Size;
 
 /// The parameters of a volume.
 #[derive(Clone, Debug)]
 pub struct VolumeConfig {
     /// The array's name.
     pub name: String,
-    /// Its capacity in blocks.
+    /// Its capacity in blocks, at first.
     pub blocks: u64,
     /// Blocks in a chunk: I/O that stays within one is served by one member.
     pub chunk_blocks: u32,
@@ -109,6 +111,7 @@ impl Volume {
         let region = Region::new(slot_bytes * tags)?;
         let memory = (0..tags).map(|tag| AtomicPtr::new(region.at(tag * slot_bytes))).collect();
         let shared = Arc::new(Shared {
+            size: Size::new(config.blocks),
             config,
             slot_bytes,
             memory,
@@ -129,10 +132,16 @@ impl Volume {
         &self.shared().config.name
     }
 
-    /// Its capacity in blocks.
+    /// Its capacity in blocks, which may grow.
     #[must_use]
     pub fn blocks(&self) -> u64 {
-        self.shared().config.blocks
+        self.shared().size.blocks()
+    }
+
+    /// Its size, to be followed.
+    #[must_use]
+    pub fn size(&self) -> &Size {
+        &self.shared().size
     }
 
     /// Blocks in a chunk.
@@ -348,6 +357,12 @@ impl Submissions {
         &self.shared.bell
     }
 
+    /// How large the volume is.
+    #[must_use]
+    pub fn size(&self) -> &Size {
+        &self.shared.size
+    }
+
     /// How the volume was configured.
     pub(crate) fn config(&self) -> &VolumeConfig {
         &self.shared.config
@@ -428,6 +443,7 @@ impl Drop for Handle {
 
 struct Shared {
     config: VolumeConfig,
+    size: Size,
     slot_bytes: usize,
     /// Where each tag's memory is.
     memory: Box<[AtomicPtr<u8>]>,

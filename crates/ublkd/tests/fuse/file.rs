@@ -34,6 +34,35 @@ fn the_directory_has_one_file_of_the_arrays_size() {
 }
 
 #[test]
+fn a_file_that_grows_is_larger_for_who_has_it_open() {
+    let world = World::new(config(1000));
+    let file = world.open();
+    assert_eq!(file.metadata().expect("attributes").len(), 1000 * BLOCK);
+    world.size.grow(1500);
+    world.server().tell_size().expect("the kernel is told");
+    assert_eq!(file.metadata().expect("attributes").len(), 1500 * BLOCK);
+    assert_eq!(fs::metadata(world.path()).expect("attributes").blocks(), 1500 * BLOCK / 512);
+    let space = rustix::fs::statfs(world.dir.path()).expect("statfs");
+    assert_eq!(space.f_blocks, 1500);
+    let data = pattern(1499, 1);
+    placed(0, &data, |data| file.write_all_at(data, 1499 * BLOCK)).expect("a write at the new end");
+    placed(0, &vec![0; data.len()], |back| {
+        file.read_exact_at(back, 1499 * BLOCK).expect("a read");
+        assert!(*back == data);
+    });
+    let behind = placed(0, &data, |data| file.write_all_at(data, 1500 * BLOCK));
+    assert_eq!(errno(behind), Some(libc::ENOSPC));
+}
+
+#[test]
+fn a_size_that_nobody_has_asked_for_is_told_all_the_same() {
+    let world = World::new(config(1000));
+    world.size.grow(1500);
+    world.server().tell_size().expect("the kernel is told");
+    assert_eq!(fs::metadata(world.path()).expect("attributes").len(), 1500 * BLOCK);
+}
+
+#[test]
 fn nothing_but_content_can_be_changed() {
     let world = World::new(config(16));
     let dir = world.dir.path();

@@ -12,7 +12,7 @@ use raidcore::engine::{Op, RequestError};
 use raidcore::units::BLOCK_BYTES;
 use tempfile::TempDir;
 use ublkd::front::fuse::{FuseServer, Unmounted};
-use ublkd::volume::{Submission, Submissions, Submit, Volume, VolumeConfig};
+use ublkd::volume::{Size, Submission, Submissions, Submit, Volume, VolumeConfig};
 
 use crate::store;
 
@@ -40,6 +40,7 @@ impl Memory {
 /// A mount over a [`Memory`], undone when it is dropped, however the test ends.
 pub(crate) struct World {
     server: Option<FuseServer>,
+    pub(crate) size: Size,
     pub(crate) memory: Arc<Mutex<Memory>>,
     pub(crate) dir: TempDir,
 }
@@ -82,9 +83,9 @@ impl World {
         check_for_fuse();
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (volume, submissions) = Volume::channel(config);
-        let memory = back_end(submissions);
+        let (memory, size) = (back_end(submissions), volume.size().clone());
         let server = FuseServer::mount(dir.path(), volume).expect("a mount");
-        Self { server: Some(server), memory, dir }
+        Self { server: Some(server), size, memory, dir }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -108,6 +109,10 @@ impl World {
 
     pub(crate) fn count(&self, op: Op) -> usize {
         self.log().iter().filter(|request| request.op == op).count()
+    }
+
+    pub(crate) fn server(&self) -> &FuseServer {
+        self.server.as_ref().expect("a mount")
     }
 
     pub(crate) fn unmount(&mut self) -> Unmounted {

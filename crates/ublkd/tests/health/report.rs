@@ -1,13 +1,13 @@
 //! What programs are told of drives.
 
 use serde_json::{Value, json};
-use ublkd::control::{DriveReport, MemberReport, SpareReport};
+use ublkd::control::{DriveReport, MemberReport, SpareReport, drive_report};
 use ublkd::health::{Reading, nvme};
 
 #[test]
 fn a_drive_is_told_in_one_object() {
     let health = nvme::parse(&crate::nvme::log()).expect("it tells");
-    let report = DriveReport::of(&Reading { at: 1_800_000_000, health });
+    let report = drive_report(&Reading { at: 1_800_000_000, health });
     let value = serde_json::to_value(report).expect("it can be written");
     let expected = json!({
         "used_percent": 83,

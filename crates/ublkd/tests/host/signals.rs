@@ -3,12 +3,12 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use evenkeel_client::{Known, MemberWhy, Mood};
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
-use steering::detect::Mood;
 use steering::scheme::Scheme;
 use ublkd::flash::Named;
-use ublkd::host::{HostConfig, HostHandle, Known, MemberWhy};
+use ublkd::host::{HostConfig, HostHandle};
 
 use crate::array::{Client, Files};
 use crate::{config, open};

@@ -75,6 +75,19 @@ fn go_tells_size_flags_and_block_sizes() {
 }
 
 #[test]
+fn who_connects_when_the_array_has_grown_sees_it() {
+    let world = World::new();
+    let mut before = world.connect().ready(false);
+    let end = config().blocks * BLOCK;
+    assert_ne!(before.write(0, end, &pattern(0, 1)), 0, "behind the end");
+    world.volume.size().grow(config().blocks + 7);
+    let replies = haggling(&world).option(GO, &go("tank", &[]));
+    assert_eq!(replies[0].data[2..10], (end + 7 * BLOCK).to_be_bytes());
+    // The size that a client knows is its own affair.
+    assert_eq!(before.write(0, end, &pattern(0, 1)), 0);
+}
+
+#[test]
 fn info_says_the_same_as_go_and_stays() {
     let world = World::new();
     let mut client = haggling(&world);

@@ -1,6 +1,7 @@
 //! A virtual machine without a processor: memory, queues in it, and a VMM that shares them.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -59,6 +60,8 @@ pub(crate) struct Vm {
     pub(crate) front: Option<Frontend>,
     pub(crate) inflight: Option<(VhostUserInflight, File)>,
     queues: Vec<Queue>,
+    /// Where the VMM is told of changes.
+    notices: Option<UnixStream>,
     /// Whether flushes are known to the driver.
     pub(crate) flushes: bool,
 }
@@ -81,6 +84,7 @@ impl Vm {
             front: None,
             inflight: None,
             queues: Vec::new(),
+            notices: None,
             flushes: true,
         };
         vm.reboot(queues);
@@ -109,12 +113,16 @@ impl Vm {
         let wanted = VhostUserProtocolFeatures::MQ
             | VhostUserProtocolFeatures::CONFIG
             | VhostUserProtocolFeatures::REPLY_ACK
+            | VhostUserProtocolFeatures::BACKEND_REQ
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
         assert!(protocol.contains(wanted), "{protocol:?}");
         front.set_protocol_features(wanted).expect("they are offered");
         front.set_hdr_flags(vhost::vhost_user::message::VhostUserHeaderFlag::NEED_REPLY);
         let left = if self.flushes { 0 } else { FLUSH_FEATURE };
         front.set_features(offered & !left | VHOST_PROTOCOL).expect("they are offered");
+        let (notices, theirs) = UnixStream::pair().expect("sockets");
+        front.set_backend_request_fd(&theirs).expect("a channel");
+        self.notices = Some(notices);
         self.front = Some(front);
     }
 
@@ -334,6 +342,23 @@ impl Vm {
     /// Waits until the disk says that the queue is broken.
     pub(crate) fn wait_for_error(&self, queue: u16) {
         wait_for(&self.queues[usize::from(queue)].error, "the disk does not complain");
+    }
+
+    /// Waits until the disk says that its configuration has changed.
+    pub(crate) fn wait_for_notice(&mut self) {
+        let notices = self.notices.as_mut().expect("it was connected");
+        wait_for(notices, "the disk does not say that it has changed");
+        let mut message = [0; 12];
+        notices.read_exact(&mut message).expect("a message");
+        // CONFIG_CHANGE_MSG of version 1, which wants no reply and has no body.
+        assert_eq!(message.as_chunks().0, [2, 1, 0].map(u32::to_ne_bytes));
+    }
+
+    /// Whether the disk has said anything.
+    pub(crate) fn has_notice(&self) -> bool {
+        let notices = self.notices.as_ref().expect("it was connected");
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(notices, PollFlags::IN)], Some(&at_once)).expect("a poll") > 0
     }
 
     /// Waits until the server closes the connection.

@@ -8,7 +8,7 @@ use raidcore::engine::Op;
 use vhost::VhostBackend;
 
 use crate::machine::{Data, READ, Vm, WRITE};
-use crate::world::{World, pattern};
+use crate::world::{BLOCKS, World, pattern};
 
 #[test]
 fn a_vm_is_reset_on_its_connection() {
@@ -194,4 +194,49 @@ fn a_disk_in_use_is_not_shut_but_for_who_can_wait() {
     vm.start();
     vm.write(0, &pattern(3, 1));
     drop(silent);
+}
+
+#[test]
+fn a_vm_is_told_when_the_disk_has_grown() {
+    let mut world = World::new();
+    let mut vm = world.vm(1);
+    let sectors = |vm: &mut Vm| {
+        let config = vm.config();
+        u64::from_le_bytes(std::array::from_fn(|i| config[i]))
+    };
+    // It has not asked since it is connected: it could know another size.
+    vm.wait_for_notice();
+    assert_eq!(sectors(&mut vm), BLOCKS * 8);
+    assert_ne!(vm.request(READ, BLOCKS * 8, Data::In(4096)).0, 0, "behind the end");
+
+    world.volume.size().grow(BLOCKS + 100);
+    vm.wait_for_notice();
+    assert_eq!(sectors(&mut vm), (BLOCKS + 100) * 8);
+    vm.write(BLOCKS * 8, &pattern(BLOCKS, 100));
+    assert!(vm.read((BLOCKS + 99) * 8, 4096) == pattern(BLOCKS + 99, 1));
+    assert!(!vm.has_notice(), "once");
+
+    // A VMM does not ask again when it comes back.
+    world.stop();
+    vm.wait_for_end();
+    vm.disconnect();
+    world.volume.size().grow(BLOCKS + 200);
+    world.serve(|_| {});
+    vm.boot(&world.path());
+    vm.wait_for_notice();
+    assert_eq!(sectors(&mut vm), (BLOCKS + 200) * 8);
+    vm.flush();
+    assert!(!vm.has_notice());
+}
+
+#[test]
+fn a_vmm_that_asks_before_its_queues_run_is_not_told() {
+    let world = World::new();
+    let mut vm = Vm::new(1);
+    vm.connect(&world.path());
+    world.volume.size().grow(BLOCKS + 100);
+    vm.config();
+    vm.start();
+    vm.write(0, &pattern(0, 1));
+    assert!(!vm.has_notice());
 }

@@ -1,7 +1,7 @@
 //! What was asked for between two readings of the counters.
 
+use evenkeel_client::{ArrayReport, IoReport, TransfersReport};
 use serde_json::{Value, json};
-use ublkd::control::{ArrayReport, IoReport, TransfersReport};
 
 /// An array's I/O in an interval.
 pub(crate) struct Interval {
@@ -39,14 +39,18 @@ impl Interval {
         let earlier = before.and_then(|before| before.io.as_ref());
         let since = earlier.map_or(io.since_ns, |before| before.at_ns);
         let members = now.members.iter().map(|member| {
-            let it = |other: &&ublkd::control::MemberReport| {
+            let it = |other: &&evenkeel_client::MemberReport| {
                 (other.group, other.member, &other.uuid)
                     == (member.group, member.member, &member.uuid)
             };
             let earlier = before.and_then(|before| before.members.iter().find(it));
             MemberInterval {
-                disk: ublkd::control::disk_name(member.group, member.member),
-                path: member.path.as_deref().map(ublkd::paths::to_text).unwrap_or_default(),
+                disk: evenkeel_client::disk_name(member.group, member.member),
+                path: member
+                    .path
+                    .as_deref()
+                    .map(evenkeel_client::paths::to_text)
+                    .unwrap_or_default(),
                 io: differences(earlier.map_or(&[], |earlier| &earlier.io), &member.io),
             }
         });

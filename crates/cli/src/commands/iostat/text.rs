@@ -1,6 +1,6 @@
 //! I/O in an interval, for people.
 
-use ublkd::control::TransfersReport;
+use evenkeel_client::TransfersReport;
 
 use super::rates::{Interval, all, count, mean, quantile};
 use crate::size::Size;

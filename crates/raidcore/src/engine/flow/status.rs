@@ -42,6 +42,8 @@ impl Engine {
             remedy: self.remedy(),
             torn_stripes: self.range.alignment.torn().count() as u64,
             is_reshaped: self.layout.frontier().is_some(),
+            capacity: self.capacity(),
+            redundancy: self.layout.redundancy(),
             lost: self.range.staging.lost(&self.layout),
             counters: self.array.counters,
         }

@@ -2,155 +2,60 @@
 
 use std::path::PathBuf;
 
+use evenkeel_client::{DriveReport, ErrorReport, FlashReport, MemberReport, MemberState, WayBack};
 use raidcore::engine::{IoError, MemberStatus};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
-use serde::{Deserialize, Serialize};
 
-use super::drive::DriveReport;
-use crate::control::TransfersReport;
-use crate::control::way_back::WayBack;
-use crate::host::{FlashReport, Opened};
-use crate::members::DurableBy;
+use crate::host::Opened;
 
-/// A member.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct MemberReport {
-    /// Its number.
-    pub member: u8,
-    /// Its group, if it is one of a log volume of several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<u8>,
-    /// Its device, if it has one.
-    #[serde(default, with = "crate::paths::option")]
-    pub path: Option<PathBuf>,
-    /// The device's name when it was last opened, a lasting name below `/dev/disk/by-id` if it has
-    /// one. A very long name is cut at its beginning, with `...`.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::paths::option")]
-    pub label: Option<PathBuf>,
-    /// The device's serial number, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serial: Option<String>,
-    /// How a write to its device becomes durable, if it has a device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub durable_by: Option<DurableBy>,
-    /// Its device's identity.
-    pub uuid: String,
-    /// Its state.
-    pub state: MemberState,
-    /// Since when, in seconds since 1970.
-    pub since: u64,
-    /// Read errors since the start, whether corrected or not.
-    pub read_errors: u64,
-    /// Write errors since the start.
-    pub write_errors: u64,
-    /// The latest of these errors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<ErrorReport>,
-    /// Whether it does not answer and is waited for.
-    #[serde(default)]
-    pub hangs: bool,
-    /// If it is out of service or has come back: how much its device lacks at most, if that is
-    /// known. Otherwise it has to be filled completely.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missed_bytes: Option<u64>,
-    /// If it is out of service, how its device comes back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comes_back: Option<WayBack>,
-    /// Why its device was found but has not come back by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_away: Option<String>,
-    /// If it is a modelled SSD, the model's state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flash: Option<FlashReport>,
-    /// What its drive tells of itself, if it tells anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drive: Option<DriveReport>,
-    /// The reads and writes of its device since that was opened, metadata and journal included; none from
-    /// an older release.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub io: Vec<TransfersReport>,
-}
-
-/// Why an I/O failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ErrorReport {
-    /// The device could not read or write.
-    Medium,
-    /// There was no space behind it.
-    NoSpace,
-    /// It was not there any more.
-    Gone,
-    /// It was smaller than before.
-    Shrunk,
-    /// It did not answer.
-    TimedOut,
-}
-
-impl ErrorReport {
-    fn of(error: IoError) -> Self {
-        match error {
-            IoError::Medium => Self::Medium,
-            IoError::NoSpace => Self::NoSpace,
-            IoError::Gone => Self::Gone,
-            IoError::Shrunk => Self::Shrunk,
-            IoError::TimedOut => Self::TimedOut,
-        }
+fn error_report(error: IoError) -> ErrorReport {
+    match error {
+        IoError::Medium => ErrorReport::Medium,
+        IoError::NoSpace => ErrorReport::NoSpace,
+        IoError::Gone => ErrorReport::Gone,
+        IoError::Shrunk => ErrorReport::Shrunk,
+        IoError::TimedOut => ErrorReport::TimedOut,
     }
 }
 
-/// A member's state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MemberState {
-    /// In service.
-    Up,
-    /// Being filled.
-    Rebuilding,
-    /// Out of service.
-    Failed,
+/// Combines the engine's state with what is known of the device.
+pub(super) fn member_report(
+    status: &MemberStatus,
+    group: Option<u8>,
+    device: Option<Opened>,
+    flash: Option<FlashReport>,
+    drive: Option<DriveReport>,
+) -> MemberReport {
+    let known = |text| Some(text).filter(|text: &&str| !text.is_empty());
+    MemberReport {
+        member: status.member.0,
+        group,
+        durable_by: device.as_ref().map(|device| device.durable_by),
+        path: device.map(|device| device.path),
+        label: known(status.label.path()).map(PathBuf::from),
+        serial: known(status.label.serial()).map(str::to_owned),
+        uuid: status.uuid.to_string(),
+        state: match status.state {
+            SlotState::Up => MemberState::Up,
+            SlotState::Rebuilding { .. } => MemberState::Rebuilding,
+            SlotState::Failed => MemberState::Failed,
+        },
+        since: status.since,
+        read_errors: status.read_errors,
+        write_errors: status.write_errors,
+        last_error: status.last_error.map(error_report),
+        hangs: status.hangs,
+        missed_bytes: status.missed.map(|missed| missed.blocks * BLOCK_BYTES as u64),
+        comes_back: None,
+        why_away: None,
+        flash,
+        drive,
+        io: Vec::new(),
+    }
 }
 
-impl MemberReport {
-    /// Combines the engine's state with what is known of the device.
-    pub(super) fn new(
-        status: &MemberStatus,
-        group: Option<u8>,
-        device: Option<Opened>,
-        flash: Option<FlashReport>,
-        drive: Option<DriveReport>,
-    ) -> Self {
-        let known = |text| Some(text).filter(|text: &&str| !text.is_empty());
-        Self {
-            member: status.member.0,
-            group,
-            durable_by: device.as_ref().map(|device| device.durable_by),
-            path: device.map(|device| device.path),
-            label: known(status.label.path()).map(PathBuf::from),
-            serial: known(status.label.serial()).map(str::to_owned),
-            uuid: status.uuid.to_string(),
-            state: match status.state {
-                SlotState::Up => MemberState::Up,
-                SlotState::Rebuilding { .. } => MemberState::Rebuilding,
-                SlotState::Failed => MemberState::Failed,
-            },
-            since: status.since,
-            read_errors: status.read_errors,
-            write_errors: status.write_errors,
-            last_error: status.last_error.map(ErrorReport::of),
-            hangs: status.hangs,
-            missed_bytes: status.missed.map(|missed| missed.blocks * BLOCK_BYTES as u64),
-            comes_back: None,
-            why_away: None,
-            flash,
-            drive,
-            io: Vec::new(),
-        }
-    }
-
-    /// The same for a member that is out of service.
-    pub(super) fn away(self, (way, why): (WayBack, Option<String>)) -> Self {
-        Self { comes_back: Some(way), why_away: why, ..self }
-    }
+/// The same for a member that is out of service.
+pub(super) fn away(member: MemberReport, (way, why): (WayBack, Option<String>)) -> MemberReport {
+    MemberReport { comes_back: Some(way), why_away: why, ..member }
 }

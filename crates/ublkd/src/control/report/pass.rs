@@ -1,121 +1,47 @@
 //! The progress and rate of a background pass.
 
+use evenkeel_client::{PassReport, Task};
 use raidcore::engine::{PassKind, PassStatus};
-use serde::{Deserialize, Serialize};
-
-/// The kind of a pass.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// Redundancy is made to agree with data.
-    Resync,
-    /// A member is filled.
-    Rebuild,
-    /// A member is rebuilt onto the distributed spare.
-    Distribute,
-    /// A member that serves is copied to its successor.
-    Copy,
-    /// Redundancy is compared with data.
-    Scrub,
-    /// The array becomes one of another level, or with more members.
-    Reshape,
-}
-
-/// Work in the background.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct PassReport {
-    /// What is done.
-    pub task: Task,
-    /// The member that is rebuilt, copied, or put on the distributed spare.
-    pub member: Option<u8>,
-    /// Of which group of a log volume, if it has several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<u8>,
-    /// Bytes of each member that are done.
-    pub done_bytes: u64,
-    /// Bytes of each member in all.
-    pub total_bytes: u64,
-    /// Whether it is held.
-    pub paused: bool,
-    /// The first stripe that it could not do, if it does no other any more.
-    pub stuck_at_stripe: Option<u64>,
-    /// How many stripes it could not do.
-    #[serde(default)]
-    pub left_stripes: u64,
-    /// Inconsistent rows; a row is one block of each member.
-    pub mismatches: u64,
-    /// Of these, rows in which redundancy tells which blocks are wrong.
-    pub located: u64,
-    /// How long it has run.
-    pub elapsed_ms: u64,
-    /// The rate at which it has read or written each member, without stripes that needed neither; 0
-    /// if it has not run for long enough.
-    pub bytes_per_second: u64,
-    /// How long the rest takes at the overall rate so far, with stripes that needed no I/O.
-    pub left_ms: Option<u64>,
-    /// How long it may still take, if it is to end by a certain time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due_in_ms: Option<u64>,
-    /// How fast it may go now, in bytes of each member per second, if it is held back for users.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_to_bytes_per_second: Option<u64>,
-}
 
 /// How long a pass has to run before its rate is meaningful, in milliseconds.
 const RATE_TELLS_MS: u64 = 1000;
 
-impl PassReport {
-    /// The report of a pass of an array with chunks of this size, in this group of a log volume, if
-    /// it is in one.
-    pub(crate) fn of(pass: &PassStatus, chunk_bytes: u64, group: Option<u8>) -> Self {
-        let (task, member) = match pass.kind {
-            PassKind::Resync => (Task::Resync, None),
-            PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
-            PassKind::Distribute(member) => (Task::Distribute, Some(member.0)),
-            PassKind::Copy(member) => (Task::Copy, Some(member.0)),
-            PassKind::Scrub { .. } => (Task::Scrub, None),
-            PassKind::Reshape => (Task::Reshape, None),
-        };
-        let done_bytes = pass.done * chunk_bytes;
-        let total_bytes = pass.total * chunk_bytes;
-        let elapsed_ms = u64::try_from(pass.elapsed.as_millis()).unwrap_or(u64::MAX);
-        let [rate, advance] = [pass.worked, pass.done.saturating_sub(pass.from)].map(|stripes| {
-            let bytes = u128::from(stripes * chunk_bytes);
-            if elapsed_ms < RATE_TELLS_MS { 0 } else { bytes * 1000 / u128::from(elapsed_ms) }
-        });
-        let left = u128::from(total_bytes.saturating_sub(done_bytes)) * 1000;
-        let left_ms = left.checked_div(advance).and_then(|ms| u64::try_from(ms).ok());
-        Self {
-            task,
-            member,
-            group,
-            done_bytes,
-            total_bytes,
-            paused: pass.paused,
-            stuck_at_stripe: pass.stuck.map(|stripe| stripe.0),
-            left_stripes: pass.left,
-            mismatches: pass.found.rows,
-            located: pass.found.located,
-            elapsed_ms,
-            bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
-            due_in_ms: pass.due_in.map(|due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX)),
-            held_to_bytes_per_second: pass.held_to,
-            left_ms: left_ms.filter(|_| !pass.paused && pass.stuck.is_none()),
-        }
-    }
-}
-
-impl Task {
-    /// What it is called.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Resync => "resync",
-            Self::Rebuild | Self::Distribute => "rebuild",
-            Self::Copy => "copy",
-            Self::Scrub => "scrub",
-            Self::Reshape => "reshape",
-        }
+/// The report of a pass of an array with chunks of this size, in this group of a log volume, if
+/// it is in one.
+pub(crate) fn pass_report(pass: &PassStatus, chunk_bytes: u64, group: Option<u8>) -> PassReport {
+    let (task, member) = match pass.kind {
+        PassKind::Resync => (Task::Resync, None),
+        PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
+        PassKind::Distribute(member) => (Task::Distribute, Some(member.0)),
+        PassKind::Copy(member) => (Task::Copy, Some(member.0)),
+        PassKind::Scrub { .. } => (Task::Scrub, None),
+        PassKind::Reshape => (Task::Reshape, None),
+    };
+    let done_bytes = pass.done * chunk_bytes;
+    let total_bytes = pass.total * chunk_bytes;
+    let elapsed_ms = u64::try_from(pass.elapsed.as_millis()).unwrap_or(u64::MAX);
+    let [rate, advance] = [pass.worked, pass.done.saturating_sub(pass.from)].map(|stripes| {
+        let bytes = u128::from(stripes * chunk_bytes);
+        if elapsed_ms < RATE_TELLS_MS { 0 } else { bytes * 1000 / u128::from(elapsed_ms) }
+    });
+    let left = u128::from(total_bytes.saturating_sub(done_bytes)) * 1000;
+    let left_ms = left.checked_div(advance).and_then(|ms| u64::try_from(ms).ok());
+    PassReport {
+        task,
+        member,
+        group,
+        done_bytes,
+        total_bytes,
+        paused: pass.paused,
+        stuck_at_stripe: pass.stuck.map(|stripe| stripe.0),
+        left_stripes: pass.left,
+        mismatches: pass.found.rows,
+        located: pass.found.located,
+        elapsed_ms,
+        bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
+        due_in_ms: pass.due_in.map(|due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX)),
+        held_to_bytes_per_second: pass.held_to,
+        left_ms: left_ms.filter(|_| !pass.paused && pass.stuck.is_none()),
     }
 }
 
@@ -150,7 +76,7 @@ mod tests {
 
     /// The reported rate in MiB per second, and the remaining time in seconds.
     fn told(pass: &PassStatus) -> (u64, Option<u64>) {
-        let report = PassReport::of(pass, MIB, None);
+        let report = pass_report(pass, MIB, None);
         assert_eq!((report.done_bytes, report.total_bytes), (700 * MIB, 1000 * MIB));
         (report.bytes_per_second / MIB, report.left_ms.map(|ms| ms / 1000))
     }

@@ -1,8 +1,8 @@
-//! The file system: a directory that never changes, with one file in it.
+//! The file system: a directory that never changes, with one file in it, which may grow.
 //!
 //! Invariants:
 //! - The file behaves like a block device that takes any offset and size: a read past the end is
-//!   short, a write past the end fails with ENOSPC, the size never changes.
+//!   short, a write past the end fails with ENOSPC, no user changes the size.
 //! - Only requests that a directory of one file needs are answered. All others get ENOSYS, and the
 //!   kernel falls back to its own ways (seeking for data and holes, for example).
 //! - A write is complete or fails: a loop device takes a short one for success.
@@ -24,12 +24,12 @@ use rustix::process::{getegid, geteuid};
 
 use super::FuseOptions;
 use super::transfer::Transfers;
-use crate::volume::{Touched, Volume};
+use crate::volume::{Size, Touched, Volume};
 
 const ROOT: INodeNo = INodeNo::ROOT;
-const FILE: INodeNo = INodeNo(2);
+pub(super) const FILE: INodeNo = INodeNo(2);
 
-/// Names and attributes never change while the mount lives.
+/// Names never change while the mount lives, and the kernel is told when the size does.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -45,7 +45,7 @@ const BACKGROUND_MAX: u16 = 256;
 pub(super) struct Files {
     transfers: Transfers,
     name: OsString,
-    blocks: u64,
+    size: Size,
     message_bytes: u32,
     file: FileAttr,
     root: FileAttr,
@@ -53,13 +53,12 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn new(volume: Volume, options: FuseOptions) -> Self {
-        let blocks = volume.blocks();
         let request_bytes = volume.max_request_blocks().saturating_mul(BLOCK_BYTES as u32);
         let now = SystemTime::now();
         let file = FileAttr {
             ino: FILE,
-            size: size(blocks),
-            blocks: blocks.saturating_mul(BLOCK / 512),
+            size: 0,
+            blocks: 0,
             atime: now,
             mtime: now,
             ctime: now,
@@ -75,15 +74,13 @@ impl Files {
         };
         let root = FileAttr {
             ino: ROOT,
-            size: 0,
-            blocks: 0,
             kind: FileType::Directory,
             perm: if options.allow_other { 0o550 } else { 0o500 },
             ..file
         };
         Self {
             name: volume.name().into(),
-            blocks,
+            size: volume.size().clone(),
             message_bytes: request_bytes.clamp(BLOCK_BYTES as u32, MESSAGE_BYTES_MAX),
             file,
             root,
@@ -91,12 +88,19 @@ impl Files {
         }
     }
 
-    fn attributes(&self, ino: INodeNo) -> Option<&FileAttr> {
+    fn attributes(&self, ino: INodeNo) -> Option<FileAttr> {
         match ino {
-            ROOT => Some(&self.root),
-            FILE => Some(&self.file),
+            ROOT => Some(self.root),
+            FILE => Some(self.file()),
             _ => None,
         }
+    }
+
+    /// The file as it is now.
+    fn file(&self) -> FileAttr {
+        let blocks = self.size.blocks();
+        let sectors = blocks.saturating_mul(BLOCK / 512);
+        FileAttr { size: size(blocks), blocks: sectors, ..self.file }
     }
 }
 
@@ -161,7 +165,7 @@ impl Filesystem for Files {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == ROOT && name == self.name {
-            reply.entry(&FOREVER, &self.file, Generation(0));
+            reply.entry(&FOREVER, &self.file(), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
@@ -169,13 +173,13 @@ impl Filesystem for Files {
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.attributes(ino) {
-            Some(attributes) => reply.attr(&FOREVER, attributes),
+            Some(attributes) => reply.attr(&FOREVER, &attributes),
             None => reply.error(Errno::ENOENT),
         }
     }
 
     /// Times, modes and owners are accepted and ignored, since tools that copy files set them; the
-    /// size can't change.
+    /// size can't be set.
     fn setattr(
         &self,
         request: &Request,
@@ -194,7 +198,7 @@ impl Filesystem for Files {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        if size.is_some_and(|size| size != self.file.size) {
+        if size.is_some_and(|size| size != self.file().size) {
             return reply.error(Errno::EPERM);
         }
         self.getattr(request, ino, handle, reply);
@@ -219,7 +223,7 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match readable(self.blocks, offset, u64::from(size)) {
+        match readable(self.size.blocks(), offset, u64::from(size)) {
             Touched { blocks: 0, .. } => reply.data(&[]),
             touched => self.transfers.read(touched, reply),
         }
@@ -238,7 +242,7 @@ impl Filesystem for Files {
         reply: ReplyWrite,
     ) {
         let durable = flags.0 & (libc::O_DSYNC | libc::O_SYNC) != 0;
-        match writable(self.blocks, offset, data.len() as u64) {
+        match writable(self.size.blocks(), offset, data.len() as u64) {
             Ok(Touched { blocks: 0, .. }) => reply.written(0),
             Ok(extent) => self.transfers.write(extent, data, durable, reply),
             Err(errno) => reply.error(errno),
@@ -259,7 +263,7 @@ impl Filesystem for Files {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        match allocation(self.blocks, offset, length, mode) {
+        match allocation(self.size.blocks(), offset, length, mode) {
             Ok((_, Touched { blocks: 0, .. })) => reply.ok(),
             Ok((op, extent)) => self.transfers.command(op, extent, reply),
             Err(errno) => reply.error(errno),
@@ -294,7 +298,7 @@ impl Filesystem for Files {
     /// its discards.
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let block = BLOCK_BYTES as u32;
-        reply.statfs(self.blocks, 0, 0, 1, 0, block, 255, block);
+        reply.statfs(self.size.blocks(), 0, 0, 1, 0, block, 255, block);
     }
 }
 

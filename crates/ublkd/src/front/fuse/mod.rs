@@ -7,7 +7,7 @@
 //!   the volume's data thread. So the session may wait for a free buffer: requests that hold one
 //!   are answered meanwhile.
 //! - Every request of the kernel gets exactly one answer, also when the volume stops.
-//! - The kernel caches nothing: written data is in the volume before the write returns. Only mapped
+//! - The kernel caches nothing but names and attributes: written data is in the volume before the write returns. Only mapped
 //!   pages are cached, until `msync`, as with any file.
 //! - A mount that a killed predecessor left is removed before mounting; one that is alive never is.
 
@@ -22,7 +22,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use fuser::{Config, MountOption, Notifier, Session, SessionACL, SessionUnmounter};
 use rustix::fs::statfs;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -31,7 +31,7 @@ use crate::paths::shown;
 use crate::thread::become_io_flusher;
 use crate::users;
 use crate::volume::Volume;
-use files::Files;
+use files::{FILE, Files};
 
 /// The longest time for the session to end after an unmount before it counts as held open.
 const SESSION_END: Duration = Duration::from_secs(2);
@@ -42,6 +42,9 @@ const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 /// The most stale mounts on one directory that are removed. It bounds the loop if an unmount has no
 /// effect.
 const STALE_MOUNTS_MAX: usize = 16;
+
+/// The place in a file that stands for its attributes, where the kernel is told what has changed.
+const ATTRIBUTES_ONLY: i64 = -1;
 
 /// Why a volume can't be served, or not be withdrawn, as a file.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +137,7 @@ pub struct FuseServer {
     dir: PathBuf,
     name: String,
     unmounter: SessionUnmounter,
+    notifier: Notifier,
     ended: Receiver<()>,
     session: Option<JoinHandle<()>>,
 }
@@ -165,7 +169,7 @@ impl FuseServer {
             }
         };
         let mut session = Session::new(files, &dir, &config(options)).map_err(mount)?;
-        let unmounter = session.unmount_callable();
+        let (unmounter, notifier) = (session.unmount_callable(), session.notifier());
         let (end, ended) = mpsc::channel();
         let session = thread::Builder::new()
             .name("fuse".to_owned())
@@ -177,7 +181,7 @@ impl FuseServer {
                 drop(end);
             })
             .map_err(FuseError::Thread)?;
-        Ok(Self { dir, name, unmounter, ended, session: Some(session) })
+        Ok(Self { dir, name, unmounter, notifier, ended, session: Some(session) })
     }
 
     /// The directory of the mount.
@@ -190,6 +194,21 @@ impl FuseServer {
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.dir.join(&self.name)
+    }
+
+    /// Tells the kernel that the file has grown. Programs that have it open find the new size; a loop
+    /// device takes it with `losetup --set-capacity`.
+    ///
+    /// # Errors
+    /// If the kernel does not take it. The file serves, as large as it is known.
+    pub fn tell_size(&self) -> io::Result<()> {
+        match self.notifier.inval_inode(FILE, ATTRIBUTES_ONLY, 0) {
+            // The kernel does not know the file yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            told => told?,
+        }
+        // A loop device goes by what the kernel knows, which it asks for by this.
+        self.file().metadata().map(drop)
     }
 
     /// The users of the file or its directory, as far as this process may know.

@@ -20,6 +20,7 @@ pub(super) enum Control {
     EndUserRecovery = 0xc020_7511,
     GetFeatures = 0x8020_7513,
     DeleteDeviceAsync = 0x8020_7514,
+    UpdateSize = 0xc020_7515,
     TryStopDevice = 0xc020_7517,
 }
 
@@ -38,6 +39,8 @@ pub(super) const FEATURE_USER_RECOVERY: u64 = 1 << 3;
 pub(super) const FEATURE_USER_RECOVERY_REISSUE: u64 = 1 << 4;
 /// Commands are encoded as above.
 pub(super) const FEATURE_IOCTL_ENCODE: u64 = 1 << 6;
+/// [`Control::UpdateSize`] exists: a disk that users have gets another size.
+pub(super) const FEATURE_UPDATE_SIZE: u64 = 1 << 10;
 /// [`Control::TryStopDevice`] exists: it refuses while the device is open.
 pub(super) const FEATURE_SAFE_STOP: u64 = 1 << 17;
 
@@ -284,6 +287,7 @@ mod tests {
             (Control::EndUserRecovery, 3, 0x11),
             (Control::GetFeatures, 2, 0x13),
             (Control::DeleteDeviceAsync, 2, 0x14),
+            (Control::UpdateSize, 3, 0x15),
             (Control::TryStopDevice, 3, 0x17),
         ];
         for (command, direction, number) in control {

@@ -104,6 +104,15 @@ impl Control {
         Ok(Params::capacity(&array(&answer)))
     }
 
+    /// Gives a disk that its users have another size, in sectors, and tells the kernel's block layer.
+    pub(super) fn resize(&self, id: u32, sectors: u64) -> Result<(), UblkError> {
+        if self.features & abi::FEATURE_UPDATE_SIZE == 0 {
+            return Err(UblkError::FixedSize { disk: disk::path(id) });
+        }
+        self.run_for(Command::UpdateSize, id, sectors)
+            .map_err(|source| UblkError::command("changing the disk's size", source))
+    }
+
     /// Makes the disk appear. Waits until all tags of all queues have been fetched.
     pub(super) fn start(&self, id: u32) -> Result<(), UblkError> {
         self.run_for(Command::StartDevice, id, std::process::id().into())
@@ -238,6 +247,22 @@ mod tests {
         for hint in ["/dev/no-such-device", "modprobe ublk_drv", "CONFIG_BLK_DEV_UBLK", "NBD"] {
             assert!(error.to_string().contains(hint), "{hint}: {error}");
         }
+    }
+
+    #[test]
+    fn a_driver_that_cannot_resize_is_not_asked_to() {
+        // It takes no commands.
+        let device =
+            rustix::fs::open("/dev/zero", OFlags::RDWR, Mode::empty()).expect("it is there");
+        let control = Control { device, features: REQUIRED };
+        let error = control.resize(7, 8).expect_err("it lacks the feature");
+        assert!(matches!(error, UblkError::FixedSize { .. }), "{error}");
+        for hint in ["/dev/ublkb7", "Linux 6.16", "stopped and started"] {
+            assert!(error.to_string().contains(hint), "{hint}: {error}");
+        }
+        let able = Control { features: REQUIRED | abi::FEATURE_UPDATE_SIZE, ..control };
+        let error = able.resize(7, 8).expect_err("this is no driver");
+        assert!(matches!(error, UblkError::Command { .. }), "{error}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!   their requests under way. It finds the device by the owner's mark. But if the last server has
 //!   lost acknowledged writes, its users must not continue: the device is removed, like a disk that
 //!   has lost its cache.
+//! - A device gets larger with its volume, where the driver can do that, and never smaller.
 //! - A device in use is not removed ([`UblkServer::stop`]).
 //! - A start that fails leaves no new device behind.
 //! - Its queues are served by the array's thread, on the ring of member I/O. So when a server dies,
@@ -103,6 +104,16 @@ pub enum UblkError {
     /// There is a device of this number.
     #[error("{} is there already, and not this array's: choose another number", shown(.disk))]
     Taken {
+        /// The device.
+        disk: PathBuf,
+    },
+    /// The driver can't give a disk another size.
+    #[error(
+        "{} keeps the size that it had until the array is stopped and started, as the kernel's ublk \
+         driver can't change it: that takes Linux 6.16 or later",
+        shown(.disk)
+    )]
+    FixedSize {
         /// The device.
         disk: PathBuf,
     },
@@ -259,8 +270,8 @@ impl UblkServer {
     ) -> Result<Self, UblkError> {
         let id = left.id;
         let foreign = |what| UblkError::Foreign { disk: disk::path(id), what };
-        // It is smaller if the array has grown since, and gets its new size when it is made anew.
-        if control.capacity(id)? > request::capacity(volume) {
+        // It is smaller if the array has grown since: `fit` makes up for that.
+        if control.capacity(id)? > request::sectors(volume.blocks()) {
             return Err(foreign("it is larger"));
         }
         if left.request_bytes > request_bytes(volume) {
@@ -287,6 +298,19 @@ impl UblkServer {
     #[must_use]
     pub fn disk(&self) -> &Path {
         &self.disk
+    }
+
+    /// Gives the device this size, if it is smaller; its users are told by the kernel.
+    ///
+    /// # Errors
+    /// If the driver can't: it serves as large as it was.
+    pub fn fit(&self, blocks: u64) -> Result<(), UblkError> {
+        let sectors = request::sectors(blocks);
+        if self.control.capacity(self.id)? < sectors {
+            self.control.resize(self.id, sectors)?;
+            tracing::info!("{} has grown to {sectors} sectors", shown(&self.disk));
+        }
+        Ok(())
     }
 
     /// The user of the device, as far as this process may know.

@@ -76,7 +76,7 @@ pub(super) fn params(volume: &Volume, request_bytes: u32, logical_block: Logical
         io_opt_shift: shift(stripe),
         max: if touches_more { most - BLOCK_SECTORS } else { most },
         boundary,
-        capacity: capacity(volume),
+        capacity: sectors(volume.blocks()),
         // The block layer expects a power of two here.
         discard_granularity: volume
             .discard_blocks()
@@ -88,9 +88,9 @@ pub(super) fn params(volume: &Volume, request_bytes: u32, logical_block: Logical
     }
 }
 
-/// The volume's size in sectors.
-pub(super) fn capacity(volume: &Volume) -> u64 {
-    volume.blocks().saturating_mul(BLOCK_SECTORS.into())
+/// So many blocks in sectors.
+pub(super) fn sectors(blocks: u64) -> u64 {
+    blocks.saturating_mul(BLOCK_SECTORS.into())
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ const BLOCK_SECTORS: u32 = BLOCK_BYTES as u32 / SECTOR_BYTES as u32;
 /// The most sectors of a discard or write-zeroes.
 pub(super) const RANGE_SECTORS_MAX: u32 = RANGE_BLOCKS_MAX * BLOCK_SECTORS;
 /// The size of what a VMM may ask for.
-const SPACE_BYTES: usize = 256;
+pub(super) const SPACE_BYTES: usize = 256;
 
 /// The features that are offered.
 pub(super) fn features() -> u64 {
@@ -59,6 +59,7 @@ pub(super) fn protocol_features() -> VhostUserProtocolFeatures {
     VhostUserProtocolFeatures::MQ
         | VhostUserProtocolFeatures::REPLY_ACK
         | VhostUserProtocolFeatures::CONFIG
+        | VhostUserProtocolFeatures::BACKEND_REQ
         | VhostUserProtocolFeatures::INFLIGHT_SHMFD
         | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS
 }

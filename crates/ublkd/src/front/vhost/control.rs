@@ -34,6 +34,11 @@ impl Control {
         &self.mailbox
     }
 
+    /// It is to see whether the disk has grown.
+    pub(super) fn look(&self) {
+        self.mailbox.bell().ring();
+    }
+
     /// It is to end when what it has taken up is answered.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);

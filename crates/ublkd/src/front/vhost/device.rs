@@ -7,18 +7,21 @@
 //! - After the connection has ended nothing of the VM is touched ([`Device::forsake`]): its guest may
 //!   have been reset, and use the memory for something else.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raidcore::engine::Op;
 use rustix::event::epoll;
+use vhost::vhost_user::VhostUserProtocolFeatures;
 use virtio_bindings::bindings::virtio_blk::VIRTIO_BLK_F_FLUSH;
 
-use super::config::{self, QUEUES_MAX, has};
+use super::config::{self, QUEUES_MAX, SPACE_BYTES, has};
 use super::control::Control;
 use super::inflight::Inflight;
 use super::jobs::{JOBS_MAX, Job, Jobs, Outcome};
 use super::memory::Ram;
+use super::notice::Channel;
 use super::request::{Broken, FAILED, OK, What};
 use super::ring::Ring;
 use crate::front::LogicalBlock;
@@ -38,6 +41,18 @@ pub(super) struct Log {
 }
 
 impl Log {
+    fn unheard(&self, error: &io::Error) {
+        let said = self.seldom.lock().unwrap_or_else(PoisonError::into_inner).say();
+        if let Some(count) = said {
+            let peer = &self.peer;
+            tracing::warn!(
+                count,
+                "{peer} could not be told of the disk's size, and has it when its VM is started \
+                 again: {error}"
+            );
+        }
+    }
+
     fn broken(&self, at: u16, why: &Broken) {
         let said = self.seldom.lock().unwrap_or_else(PoisonError::into_inner).say();
         if let Some(count) = said {
@@ -54,9 +69,15 @@ impl Log {
 /// See the [module](self).
 pub(super) struct Device {
     pub(super) volume: Volume,
-    pub(super) space: [u8; 256],
+    logical_block: LogicalBlock,
+    /// The blocks that the VMM knows the disk to have; none if it may know them from a connection of
+    /// before.
+    known: Option<u64>,
+    channel: Option<Channel>,
     /// What the guest has taken.
     pub(super) features: u64,
+    /// What the VMM has taken.
+    pub(super) protocol: VhostUserProtocolFeatures,
     pub(super) ram: Ram,
     pub(super) rings: Vec<Ring>,
     pub(super) inflight: Option<Inflight>,
@@ -74,8 +95,11 @@ impl Device {
         log: Log,
     ) -> Self {
         Self {
-            space: config::space(&volume, logical_block),
+            logical_block,
+            known: None,
+            channel: None,
             features: 0,
+            protocol: VhostUserProtocolFeatures::empty(),
             ram: Ram::default(),
             rings: (0..QUEUES_MAX).map(Ring::new).collect(),
             inflight: None,
@@ -84,6 +108,39 @@ impl Device {
             control,
             volume,
             log,
+        }
+    }
+
+    /// The configuration as it is now, which the VMM knows from now on.
+    pub(super) fn show_space(&mut self) -> [u8; SPACE_BYTES] {
+        // Before, so that what it becomes meanwhile is told.
+        self.known = Some(self.volume.blocks());
+        config::space(&self.volume, self.logical_block)
+    }
+
+    /// How the VMM can be told of changes, if it can.
+    pub(super) fn set_channel(&mut self, channel: Option<Channel>) {
+        self.channel = channel;
+    }
+
+    /// Whether the VMM is to be told of the disk's size: it takes that while queues run.
+    pub(super) fn is_behind(&self) -> bool {
+        self.channel.is_some()
+            && self.protocol.contains(VhostUserProtocolFeatures::CONFIG)
+            && self.known != Some(self.volume.blocks())
+            && self.rings.iter().any(Ring::is_running)
+    }
+
+    /// Tells the VMM of the disk's size, if it may have another.
+    pub(super) fn tell_size(&mut self) {
+        if !self.is_behind() {
+            return;
+        }
+        self.known = Some(self.volume.blocks());
+        let told = self.channel.as_ref().map_or(Ok(()), Channel::say_changed);
+        if let Err(error) = told {
+            self.log.unheard(&error);
+            self.channel = None;
         }
     }
 

@@ -11,6 +11,9 @@
 //!   has not ended by then is begun again. What was acknowledged must not be lost with a process, as
 //!   such a VM takes it for written: log volumes are not served.
 //!
+//! - A VM whose VMM has a channel for it is told when the disk has grown, also if that was between two
+//!   of its connections.
+//!
 //! Who is told what: `docs/interop/vhost-user.rst` of QEMU is the protocol, the virtio specification
 //! has the device.
 
@@ -22,6 +25,7 @@ mod fault;
 mod inflight;
 mod jobs;
 mod memory;
+mod notice;
 mod protocol;
 mod request;
 mod ring;
@@ -242,13 +246,17 @@ async fn connection(stream: UnixStream, service: Service, guest: Guest) {
         // The receiver is gone if the task was sent away.
         ended.send(()).ok();
     };
+    let mut size = service.volume.size().follow();
     let _cut = CutAtEnd(Arc::clone(&control));
     if let Err(error) = thread::Builder::new().name("vhost-user".to_owned()).spawn(serve) {
         return service.tell("a VMM", &error.into());
     }
-    tokio::select! {
-        _ = &mut end => return,
-        () = service.stops() => {}
+    loop {
+        tokio::select! {
+            _ = &mut end => return,
+            () = service.stops() => break,
+            Ok(()) = size.changed() => control.look(),
+        }
     }
     control.stop();
     if timeout(service.config.patience, end).await.is_err() {

@@ -176,6 +176,7 @@ impl VhostUserBackendReqHandlerMut for Device {
         if taken & !protocol_features().bits() != 0 {
             return Err(Error::FeatureMismatch);
         }
+        self.protocol = VhostUserProtocolFeatures::from_bits_truncate(taken);
         Ok(())
     }
 
@@ -196,7 +197,8 @@ impl VhostUserBackendReqHandlerMut for Device {
         _flags: VhostUserConfigFlags,
     ) -> Result<Vec<u8>> {
         let end = offset.checked_add(size).map(|end| end as usize);
-        let told = end.and_then(|end| self.space.get(offset as usize..end));
+        let space = self.show_space();
+        let told = end.and_then(|end| space.get(offset as usize..end));
         told.map(<[u8]>::to_vec).ok_or(Error::InvalidParam)
     }
 

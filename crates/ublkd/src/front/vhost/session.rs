@@ -20,10 +20,11 @@ use vhost::vhost_user::{BackendReqHandler, Error};
 use super::claim::{Claim, Disk, Entry};
 use super::control::Control;
 use super::device::{Device, QUEUE_EVENTS};
+use super::notice::{Channel, HEAD_BYTES};
 use crate::guests::{Busy, Guest};
 
-/// The size of a message's head, and where its size is.
-const HEAD_BYTES: usize = 12;
+/// Where a message's head has its number and its size.
+const REQUEST_AT: usize = 0;
 const SIZE_AT: usize = 8;
 /// The largest message; `vhost` refuses what says that it is larger.
 const BODY_BYTES_MAX: u64 = 4096;
@@ -142,6 +143,7 @@ impl Session {
             let takes = claim.is_some() && !stops;
             if takes {
                 device.start_rings();
+                device.tell_size();
             }
             let again = device.turn(takes);
             if device.is_lost() {
@@ -226,11 +228,15 @@ impl Session {
         if got < HEAD_BYTES {
             return Ok(false);
         }
-        let mut size = [0; 4];
-        size.copy_from_slice(&head[SIZE_AT..]);
-        let size = u64::from(u32::from_ne_bytes(size));
+        let word = |at| u32::from_ne_bytes(std::array::from_fn(|i| head[at + i]));
+        let size = u64::from(word(SIZE_AT));
         let there = self.there()?;
-        Ok(size > BODY_BYTES_MAX || there >= HEAD_BYTES as u64 + size)
+        let complete = size > BODY_BYTES_MAX || there >= HEAD_BYTES as u64 + size;
+        if complete && Channel::is_brought_by(word(REQUEST_AT)) {
+            let channel = Channel::of_next_message(&self.stream)?;
+            self.device().set_channel(channel);
+        }
+        Ok(complete)
     }
 
     /// How many bytes can be read.
@@ -243,7 +249,8 @@ impl Session {
         let control = Arc::clone(&self.control);
         let bell = control.mailbox().bell();
         let changed = || control.stops() != stops || control.is_cut();
-        let sleeps = !again && bell.park(|| !self.device().is_quiet() || changed());
+        let has_work = |device: &Device| !device.is_quiet() || device.is_behind();
+        let sleeps = !again && bell.park(|| has_work(&self.device()) || changed());
         let left = self.incomplete.map(|since| self.patience.saturating_sub(since.elapsed()));
         let longest = match (sleeps, waits) {
             (false, _) => Some(Duration::ZERO),

@@ -5,13 +5,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{
-    ArrayReport, FlashLog, Outcome, Refusal, Reply, Request, VERSION, WhyReport, encode_request,
-    socket_path,
-};
 use crate::paths::shown;
+use crate::protocol::{Outcome, Reply, encode_request};
+use crate::{
+    ArrayReport, FlashLog, Launch, Page, Refusal, Request, VERSION, WhyReport, socket_path,
+};
 
 /// The longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
@@ -132,14 +133,30 @@ impl Client {
         }
     }
 
+    /// The same, as what the request's documentation says that it is answered with.
+    ///
+    /// # Errors
+    /// As [`Client::call`], or if it is something else.
+    pub fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
+        let value = self.call(request)?;
+        serde_json::from_value(value)
+            .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+    }
+
+    /// How the array can be started again.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn launch(&mut self) -> Result<Launch, ClientError> {
+        self.ask(&Request::Launch)
+    }
+
     /// The array's state.
     ///
     /// # Errors
     /// As [`Client::call`].
     pub fn status(&mut self) -> Result<ArrayReport, ClientError> {
-        let value = self.call(&Request::Status)?;
-        serde_json::from_value(value)
-            .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+        self.ask(&Request::Status)
     }
 
     /// The array's metrics, in Prometheus' text format.
@@ -147,9 +164,7 @@ impl Client {
     /// # Errors
     /// As [`Client::call`].
     pub fn metrics(&mut self) -> Result<String, ClientError> {
-        let value = self.call(&Request::Metrics)?;
-        let page = value["page"].as_str().map(str::to_owned);
-        page.ok_or_else(|| ClientError::NotUnderstood { name: self.name.clone() })
+        Ok(self.ask::<Page>(&Request::Metrics)?.page)
     }
 
     /// The members' moods, and the reasons.
@@ -157,9 +172,7 @@ impl Client {
     /// # Errors
     /// As [`Client::call`].
     pub fn why(&mut self) -> Result<WhyReport, ClientError> {
-        let value = self.call(&Request::Why)?;
-        serde_json::from_value(value)
-            .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+        self.ask(&Request::Why)
     }
 
     /// What a member that is a modelled SSD did since `since`, in nanoseconds of the system's
@@ -168,9 +181,7 @@ impl Client {
     /// # Errors
     /// As [`Client::call`].
     pub fn flash_log(&mut self, member: u8, since: u64) -> Result<FlashLog, ClientError> {
-        let value = self.call(&Request::FlashLog { disk: member.to_string(), since })?;
-        serde_json::from_value(value)
-            .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+        self.ask(&Request::FlashLog { disk: member.to_string(), since })
     }
 
     fn broken(&self, source: io::Error) -> ClientError {

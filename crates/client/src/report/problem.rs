@@ -21,7 +21,8 @@ pub struct Problem {
 
 impl Problem {
     /// A problem of the whole array whose beginning is not known.
-    pub(crate) fn of_array(kind: &str, what: String, action: String) -> Self {
+    #[must_use]
+    pub fn of_array(kind: &str, what: String, action: String) -> Self {
         Self { kind: kind.to_owned(), disk: None, what, since: None, action }
     }
 }
