@@ -4,6 +4,7 @@ mod create;
 #[cfg(test)]
 mod documented;
 mod history;
+mod import;
 mod lab;
 mod manage;
 mod monitor;
@@ -26,6 +27,7 @@ use ublkd::front::LogicalBlock;
 use crate::size::Size;
 pub(crate) use create::{CreateArgs, ParityShares};
 pub(crate) use history::{EventsArgs, HistoryArgs};
+pub(crate) use import::ImportArgs;
 pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
@@ -86,6 +88,8 @@ impl Cli {
 pub(crate) enum Command {
     /// Make an array out of block devices or files
     Create(CreateArgs),
+    /// Make an array of Linux md one of Evenkeel, where it lies: its data stays
+    Import(ImportArgs),
     /// Start an array and serve it
     #[command(alias = "assemble")]
     Start(StartArgs),

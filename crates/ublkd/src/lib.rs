@@ -17,6 +17,7 @@ pub mod health;
 pub mod history;
 mod holder;
 pub mod host;
+pub mod import;
 mod label;
 pub mod limits;
 pub mod members;

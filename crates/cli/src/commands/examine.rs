@@ -59,7 +59,9 @@ pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<Ex
         if let Err(error) = &examined {
             output.error(&anyhow!("{error}"));
         }
-        let Some(superblock) = examined.ok().and_then(|examined| examined.superblock.ok()) else {
+        let superblock = examined.ok().and_then(|examined| examined.superblock.ok());
+        // What is only prepared is another system's, which finds it by its own properties.
+        let Some(superblock) = superblock.filter(|found| !found.record.is_pending()) else {
             code = ExitCode::FAILURE;
             continue;
         };
@@ -106,6 +108,7 @@ fn value(examined: &Examined) -> Value {
             value["device"] = superblock.device.to_string().into();
             value["role"] = role(superblock).into();
             value["clean"] = record.clean.into();
+            value["pending"] = record.is_pending().into();
             value["events"] = record.events.into();
             value["epoch"] = record.epoch.into();
             value["members"] = slots.collect();
@@ -154,7 +157,7 @@ fn text(examined: &Examined) -> String {
         format!("  distributed  {}", distributed(record)),
         format!("  policy       {}", policy(record)),
         format!("  created      {} ago", ago(record.created)),
-        format!("  stopped      {}", if record.clean { "cleanly" } else { "not (yet)" }),
+        format!("  stopped      {}", stopped(record)),
         format!("  events       {}", record.events),
     ]);
     for (number, slot) in record.slots.iter().enumerate() {
@@ -164,6 +167,16 @@ fn text(examined: &Examined) -> String {
     }
     lines.extend(record.spares.iter().map(|spare| format!("  spare        {spare}")));
     lines.join("\n")
+}
+
+fn stopped(record: &ArrayRecord) -> &'static str {
+    match (record.is_pending(), record.clean) {
+        (true, _) => {
+            "it is prepared only, and the devices are md's: evenkeel import --commit, or --undo"
+        }
+        (false, true) => "cleanly",
+        (false, false) => "not (yet)",
+    }
 }
 
 /// How far its stripes have become others, if they do.

@@ -41,6 +41,7 @@ const LINES: &[(&str, &str, bool)] = &[
     ("create", "tank --level raid5 m0 m1 m2", true),
     ("examine", "m0 m1 m2", true),
     ("examine", "m0 nothere", true),
+    ("import", "--dry-run m0 m1 m2", false),
     ("start", "--background m0 m1 m2", true),
     ("reshape", "tank --members +1", false),
     ("restart", "tank", true),

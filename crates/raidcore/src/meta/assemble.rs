@@ -94,6 +94,9 @@ pub fn assemble<I: Image>(
     let mut warnings = Vec::new();
     let superblocks = read_superblocks(images, &mut warnings)?;
     let newest = &newest(images, &superblocks, &warnings)?;
+    if newest.is_pending() {
+        return Err(AssembleError::Pending { name: newest.name.clone() });
+    }
     let roster = Roster::new(images, &superblocks, newest, &mut warnings);
     roster.check_missing(newest, options, &warnings)?;
     let devices: Vec<Option<&I>> =

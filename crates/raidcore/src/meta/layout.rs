@@ -40,8 +40,13 @@ const _: () = assert!(MISSED_START + 2 * BITMAP_PAGES_MAX as u64 <= SUPERBLOCKS[
 pub(super) const POPULARITY: Pba = Pba(SUPERBLOCKS[1].0 + 1);
 const _: () = assert!(POPULARITY.0 < SUPERBLOCKS[2].0);
 
+/// Where the superblock of md is kept that a device had, while it is to become a member: behind what
+/// users asked for, which arrays of all releases leave free.
+pub const FORMER_SUPERBLOCK: Pba = Pba(POPULARITY.0 + 1);
+const _: () = assert!(FORMER_SUPERBLOCK.0 < SUPERBLOCKS[2].0);
+
 /// What the data's start is a multiple of.
-const ALIGNMENT: u64 = 256;
+pub(super) const ALIGNMENT: u64 = 256;
 
 /// The journal's size by default (8 MiB).
 pub const JOURNAL_BLOCKS: u64 = 2048;
@@ -62,7 +67,7 @@ const GROWTH: u64 = 4;
 const GROWTH_MAX: u64 = SLACK_MAX - 2 * ALIGNMENT;
 
 /// The most blocks that may lie unused between all areas together.
-const SLACK_MAX: u64 = 1 << 12;
+pub(super) const SLACK_MAX: u64 = 1 << 12;
 
 /// The most bits of a map that no chunk size of the array needs.
 const SPARE_BITS: u64 = 1 << 16;
@@ -93,6 +98,8 @@ pub struct Areas {
     /// Blocks of the distributed spare on each member, if there is one; it follows the data.
     pub(super) spare_blocks: u64,
     pub(super) member_blocks: u64,
+    /// Whether more than [`SLACK_MAX`] blocks may lie unused right before the data.
+    pub(super) far: bool,
 }
 
 impl Areas {
@@ -192,7 +199,7 @@ impl Areas {
 
     /// The layout for a shape (whose stripes don't matter), a given number of stripes, blocks of
     /// a distributed spare, and shape of the maps.
-    fn of(
+    pub(super) fn of(
         shape: &Geometry,
         journal_blocks: u64,
         staging_blocks: u64,
@@ -224,7 +231,14 @@ impl Areas {
             data_start,
             spare_blocks,
             member_blocks: data_start + data_blocks(shape, stripes) + spare_blocks,
+            far: false,
         }
+    }
+
+    /// Blocks before the data that are in use, if the journal has so many.
+    pub(super) fn used(&self, journal_blocks: u64) -> u64 {
+        let maps = 2 * (u64::from(self.bitmap_pages) + u64::from(self.zero_map_pages));
+        MAPS_START + maps + journal_blocks + self.staging_blocks
     }
 
     /// Checks areas that came from a disk against the shape that came with them.
@@ -264,10 +278,10 @@ impl Areas {
         let staging_end = end(self.staging_start, self.staging_blocks);
         ensure(fits(staging_end, self.data_start), "data area")?;
         ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
-        // Reading the metadata takes memory for everything before the data.
-        let maps = 2 * (u64::from(self.bitmap_pages) + u64::from(self.zero_map_pages));
-        let used = MAPS_START + maps + self.journal_blocks + self.staging_blocks;
-        ensure(self.data_start - used <= SLACK_MAX, "data area")?;
+        // Reading the metadata takes memory for everything up to the staging log's end.
+        let read =
+            if self.far { self.staging_start + self.staging_blocks } else { self.data_start };
+        ensure(read - self.used(self.journal_blocks) <= SLACK_MAX, "data area")?;
         let distributes = self.spare_blocks == 0
             || can_distribute(geometry)
                 && self.spare_blocks == spare_blocks(geometry, geometry.stripes());

@@ -15,6 +15,24 @@ pub enum LayoutError {
         /// Blocks needed.
         need: u64,
     },
+    /// Data that is there already begins where no array's can.
+    #[error("the data begins at {} KiB, which is no multiple of 1024 KiB", .data_start.saturating_mul(4))]
+    Alignment {
+        /// The block that it begins at.
+        data_start: u64,
+    },
+    /// There is no room for metadata before data that is there already.
+    #[error(
+        "there are {} KiB before the data; this array's metadata needs {} KiB",
+        .have.saturating_mul(4),
+        .need.saturating_mul(4)
+    )]
+    BeforeData {
+        /// Blocks before the data.
+        have: u64,
+        /// Blocks needed.
+        need: u64,
+    },
     /// The shape is impossible.
     #[error(transparent)]
     Geometry(#[from] GeometryError),

@@ -8,6 +8,7 @@ mod codec;
 mod create;
 mod entries;
 mod image;
+mod imported;
 mod journal;
 mod label;
 mod layout;
@@ -39,13 +40,17 @@ pub use codec::{CodecError, FORMAT};
 pub use create::NewArray;
 pub use entries::Entries;
 pub use image::{Image, MemberImage, Unreadable};
+pub use imported::ImportedArray;
 pub use journal::{
     JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, Ring,
     encode_header as encode_journal_header, header_blocks as journal_header_blocks,
     scan as scan_journal,
 };
 pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
-pub use layout::{Areas, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS};
+pub use layout::{
+    Areas, FORMER_SUPERBLOCK, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES,
+    SUPERBLOCKS,
+};
 pub use layout_error::LayoutError;
 pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};

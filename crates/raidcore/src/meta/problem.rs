@@ -56,6 +56,15 @@ pub enum AssembleError {
         /// Why.
         why: CodecError,
     },
+    /// The array is prepared only, on devices that are still md's.
+    #[error(
+        "the array \"{name}\" is prepared on members that are still md's: `evenkeel import --commit` with \
+         these members makes it Evenkeel's, `evenkeel import --undo` leaves it to md"
+    )]
+    Pending {
+        /// Its name.
+        name: String,
+    },
     /// No image has an intact superblock.
     #[error("no device has an intact superblock: {}", List(.left_out))]
     AllDamaged {

@@ -151,6 +151,14 @@ impl Features {
     /// The incompatible bit of an array whose maps have bits for more stripes than it has, or whose old
     /// stripes have chunks of another size while it is reshaped; the record tells both.
     pub const STRIPES: u64 = 512;
+
+    /// The incompatible bit of an array before whose data more blocks may lie unused than other arrays
+    /// have there.
+    pub const FAR_DATA: u64 = 1024;
+
+    /// The incompatible bit of an array that is prepared on devices which are still md's: it must not be
+    /// started.
+    pub const PENDING: u64 = 2048;
 }
 
 /// The content of the distributed spare.

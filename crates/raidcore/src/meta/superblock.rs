@@ -109,7 +109,9 @@ const KNOWN: Features = Features {
         | Features::PLACEMENT
         | Features::PARTIAL_ENTRIES
         | Features::PARITY_SHARES
-        | Features::RESHAPE,
+        | Features::RESHAPE
+        | Features::FAR_DATA
+        | Features::PENDING,
 };
 
 /// Why a device has no usable superblock.
@@ -359,6 +361,7 @@ fn decode_areas(block: &[u8], features: &Features, geometry: &Geometry) -> Areas
         data_start: DATA_START.u64(block),
         spare_blocks: if has_spare { spare_blocks(geometry, geometry.stripes()) } else { 0 },
         member_blocks: MEMBER_BLOCKS.u64(block),
+        far: features.incompatible & Features::FAR_DATA != 0,
     }
 }
 

@@ -5,6 +5,7 @@ mod assembly;
 mod distributed;
 mod document;
 mod history;
+mod imported;
 mod journal;
 mod maps;
 mod relaid;
