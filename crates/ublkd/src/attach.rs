@@ -119,6 +119,17 @@ pub enum AttachError {
         /// How many it has.
         groups: u8,
     },
+    /// Linux md has made an array of a device that Evenkeel's superblocks are still on.
+    #[error(
+        "{path} is a member of an array of Linux md now, which does not know what Evenkeel would write: \
+         docs/leaving-for-md.md says how to erase Evenkeel's superblocks; to take it back, erase md's \
+         with `mdadm --zero-superblock`, if nothing was written through md",
+        path = shown(.path)
+    )]
+    IsMd {
+        /// The device.
+        path: PathBuf,
+    },
     /// There is no memory for a device's metadata.
     #[error("{path}: there is no memory for its {blocks} blocks of metadata", path = shown(.path))]
     Memory {

@@ -1,4 +1,5 @@
 # file systems in use take the room of an array that grows, where the driver can give a disk another size
+# run: long
 loop_members 4 128
 spare=${members[3]}
 members=("${members[@]:0:3}")

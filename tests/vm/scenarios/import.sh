@@ -1,4 +1,5 @@
 # what Linux md has made, taken over by Evenkeel and given back, byte by byte: docs/operations.md
+# run: long
 
 # md_create LEVEL LAYOUT OPTIONS...: md's array of all members, in step.
 md_create() {

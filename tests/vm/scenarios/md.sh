@@ -79,6 +79,15 @@ for level in raid4 raid5 raid6; do
     assembled "${members[@]}"
     same "what differs" "$mismatches" 0
     mdadm --stop /dev/md7 2>/dev/null
+    if evenkeel start --background "${members[@]}" 2>/run/said; then
+        fail "what is md's was started"
+    fi
+    grep -q 'is a member of an array of Linux md now' /run/said || fail "$(</run/said)"
+    for member in "${members[@]}"; do
+        for block in 0 64 128 192; do
+            dd if=/dev/zero of="$member" bs=4096 count=1 seek=$block conv=notrunc,fsync status=none
+        done
+    done
     mdadm --assemble /dev/md7 "${members[@]}" 2>/dev/null
     cmp -n "$(stat -c %s /tmp/copy)" /dev/md7 /tmp/copy
     # And md would have noticed: a changed byte of a member.

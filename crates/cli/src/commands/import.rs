@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use evenkeel_client::{Facts, Refusal};
 use raidcore::units::{BLOCK_BYTES, Pba};
 use serde_json::json;
-use ublkd::control::{Facts, Refusal};
+use ublkd::control::facts_of;
 use ublkd::history::{self, By, What};
 use ublkd::import::{Import, ImportConfig, ImportError, Stage, commit, plan, prepare, undo};
 use ublkd::limits::advice_on_files;
@@ -37,7 +38,7 @@ pub(crate) fn import(args: &ImportArgs, state_dir: &Path, output: Output) -> Res
         (false, true) => commit(&config),
     };
     let import = import.map_err(refusal)?;
-    let facts = Facts::of(&import.record);
+    let facts = facts_of(&import.record);
     if import.stage == Stage::Committed {
         // Who has no right to it has imported an array all the same.
         let command = format!("import {} ({}, identity {})", facts.name, facts.shape(), facts.uuid);

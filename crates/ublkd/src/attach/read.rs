@@ -52,10 +52,22 @@ pub(super) fn read_image(
         return Err(AttachError::Memory { path: device.path().to_path_buf(), blocks });
     }
     let (meta, unreadable) = read(device, blocks, meta);
+    let pending = superblock.as_ref().is_ok_and(|superblock| superblock.record.is_pending());
+    if superblock.is_ok() && !pending && is_md(&meta) {
+        return Err(AttachError::IsMd { path: device.path().to_path_buf() });
+    }
     let label = shown(device.path()).to_string();
     let image = MemberImage { label, blocks: device.blocks(), meta, unreadable };
     let image = SievedImage { image, ring: read_ring(device, Pba(blocks), ring) };
     Ok((image, superblock.ok()))
+}
+
+/// Whether md's superblock 1.2 is there, by its magic number and version. It leaves three of Evenkeel's
+/// superblocks as they were.
+fn is_md(meta: &[u8]) -> bool {
+    let (magic, version) = (0xa92b_4efc_u32.to_le_bytes(), 1_u32.to_le_bytes());
+    let superblock = meta.get(BLOCK_BYTES..).unwrap_or(&[]);
+    superblock.starts_with(&[magic, version].concat())
 }
 
 /// A device's part of the staging log, which has so many blocks.
@@ -151,5 +163,24 @@ mod tests {
             device.write_at(at, &block).expect("it is written");
         }
         assert_eq!(read(), (len, 0));
+    }
+
+    #[test]
+    fn what_md_has_made_its_own_is_not_started() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let paths = [0, 1, 2].map(|member| dir.path().join(format!("m{member}")));
+        let mut config = CreateConfig::new("tank", Level::Raid5, paths.to_vec());
+        config.file_blocks = Some(8192);
+        create(&config).expect("it is created");
+        let device = open(&paths[1]).expect("a device");
+        let mut block = [0; BLOCK_BYTES];
+        let mut read = |begins: [u8; 8]| {
+            block[..8].copy_from_slice(&begins);
+            device.write_at(Pba(1), &block).expect("it is written");
+            read_image(&device, Purpose::Start).map(|(_, superblock)| superblock.is_some())
+        };
+        let md = [0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0];
+        assert!(matches!(read(md), Err(AttachError::IsMd { .. })));
+        assert!(matches!(read([0; 8]), Ok(true)), "md's superblock is erased");
     }
 }

@@ -89,6 +89,7 @@ fn is_about_absence(error: &AttachError) -> bool {
         | AttachError::Memory { .. }
         | AttachError::OtherVolume { .. }
         | AttachError::Disagree { .. }
+        | AttachError::IsMd { .. }
         | AttachError::Scan { .. } => false,
     }
 }

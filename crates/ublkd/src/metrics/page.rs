@@ -177,6 +177,11 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     );
     counter("evenkeel_hedges_won_total", "Of these, those that it had first.", c.hedges_won);
     counter(
+        "evenkeel_hedged_writes_total",
+        "Staged writes that took so long that other members got them, too.",
+        c.hedged_writes,
+    );
+    counter(
         "evenkeel_detour_extra_bytes_total",
         "What detours and hedged reads have read beyond what was asked for.",
         c.detour_blocks * BLOCK_BYTES as u64,
