@@ -157,8 +157,8 @@ impl<B: Kept> Pending<B> {
         Ok(())
     }
 
-    /// Blocks of an entry's payload whose memory has changed since are written as it is now. That is nobody's
-    /// fault only if the entry is `late`: whoever asked for it was answered.
+    /// Blocks of an entry's payload whose memory has changed since are written as it is now. That may be so only
+    /// if the entry is `late`: its request has ended.
     fn write_changed(&self, disk: &mut Disk<B>, memory: &Memory<B>, late: bool) {
         let first = self.range().end - self.memory.len() as u64;
         for (at, (mem, before)) in (first..).zip(&self.memory) {

@@ -259,8 +259,8 @@ impl Jobs {
         self.make_ready(id);
     }
 
-    /// Whether nobody stands in the way of a write that may go to the staging log: the stripe is on its way
-    /// home, or is being read and no other waits.
+    /// Whether a write may go to the staging log beside those that have the lock: the stripe is on its way
+    /// home, or is being read and no other job waits.
     fn may_store_beside(&self, job: &Job) -> bool {
         if job.work != Work::Write || job.turn != Turn::Any || !job.log.may_stage {
             return false;

@@ -1,5 +1,8 @@
 //! Faults of the staging log that take a failure at one exact moment.
 
+mod beside;
+mod elsewhere;
+
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Detour, HomeWaits, Redirect, SteeringPolicy};
 use raidcore::meta::{MetaPage, SlotState};

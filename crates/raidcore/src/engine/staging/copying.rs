@@ -9,8 +9,11 @@
 use alloc::vec::Vec;
 
 use super::Staging;
-use super::entry::COPIES_MAX;
 use crate::units::{MemberId, Pba, Set};
+
+/// The most members that an entry is written to: as many as may be lost, one more, and others in place of
+/// those that take long.
+pub(super) const COPIES_MAX: usize = 6;
 
 /// How many copies may be under way at a time beyond those that entries need.
 pub(in crate::engine) const EXTRA_MAX: usize = 32;

@@ -5,14 +5,10 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use super::Staging;
-use super::copying::Copying;
+use super::copying::{COPIES_MAX, Copying};
 use crate::geometry::{Layout, Role};
 use crate::meta::{self, ArrayRecord, JournalHeader, JournalRun, Log};
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
-
-/// The most members that an entry is written to: as many as may be lost, one more, and others in place of
-/// those that take long.
-pub(super) const COPIES_MAX: usize = 6;
 
 /// Consecutive blocks of a data chunk.
 #[derive(Clone, Copy, Debug)]

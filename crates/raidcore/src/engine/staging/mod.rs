@@ -31,6 +31,7 @@
 
 mod copying;
 mod entry;
+mod flushes;
 mod holders;
 mod rate;
 mod reading;

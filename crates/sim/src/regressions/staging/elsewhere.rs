@@ -5,7 +5,7 @@ use raidcore::engine::{Detour, Redirect, SteeringPolicy};
 use raidcore::units::{MemberId, Set};
 use raidlog::ONLY;
 
-use super::*;
+use super::super::*;
 use crate::disk::{Data, Kept};
 
 /// Entries that take longer than this are written to others, too.

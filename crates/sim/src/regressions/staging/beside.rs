@@ -4,7 +4,7 @@ use det::Instant;
 use raidcore::engine::{Detour, Redirect, SteeringPolicy};
 use raidlog::ONLY;
 
-use super::*;
+use super::super::*;
 
 /// Stages all writes.
 struct Log;
