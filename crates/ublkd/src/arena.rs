@@ -319,6 +319,15 @@ impl Arena {
         }
     }
 
+    /// A request has ended. If I/O still reads its memory (a copy that came too late), the next request with its
+    /// tag gets other memory: a front end may have it before that I/O has ended or is given up.
+    pub(crate) fn let_go(&mut self, tag: Tag) {
+        let piece = self.tags[usize::from(tag.0)];
+        if self.pieces[piece.index()].busy > 0 {
+            self.orphan(piece);
+        }
+    }
+
     /// A read into `mem` has put `bytes` bytes at `base`. If the memory of `mem` was exchanged
     /// meanwhile, they are copied to it.
     pub(crate) fn settle(&self, mem: Mem, base: *mut u8, bytes: usize) {

@@ -268,7 +268,8 @@ impl Jobs {
         match self.locks.exclusive_holder(job.stripe) {
             Some(holder) => {
                 let holder = self.table.id_at(holder);
-                holder.is_some_and(|holder| self.table[holder].work == Work::Reclaim)
+                // It has to be known what it brings home, so that what is staged now is none of that.
+                holder.is_some_and(|holder| self.table[holder].log.gathered.is_some())
             }
             None => {
                 self.locks.is_shared(job.stripe) && self.locks.first_waiter(job.stripe).is_none()

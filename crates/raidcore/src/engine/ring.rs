@@ -5,7 +5,8 @@
 //! is what lies from its tail on: that is carried out after a crash.
 //!
 //! Invariants:
-//! - Entries lie in the order of their numbers, of which no two have the same.
+//! - Entries lie in the order of their numbers, of which no two have the same; but an entry that was put
+//!   elsewhere late may lie behind later ones, and is not found by its number. Its room is free with theirs.
 //! - Room in the replay window is not used anew. The tail moves only when an entry is durable that tells it.
 //! - Room is not used anew while something is being written there, or discarded.
 //! - The latest entry that has told the tail stays, as no entry tells a tail that is beyond itself.

@@ -57,12 +57,8 @@ pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "elsewhere: others are asked that are said to be busy",
         "engine/flow/store.rs",
-        "let calm = membership.able().minus(steering.busy());
-        let burden = |member| steering.burden(member, flights.of(member));
-        let others =",
+        "let calm = membership.able().minus(steering.busy()).minus(membership.hung());",
         "let busy = if MUTANT { Set::EMPTY } else { steering.busy() };
-        let calm = membership.able().minus(busy);
-        let burden = |member| steering.burden(member, flights.of(member));
-        let others =",
+        let calm = membership.able().minus(busy).minus(membership.hung());",
     ),
 ];

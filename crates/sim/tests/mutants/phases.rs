@@ -6,10 +6,8 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a staged write that a member could not store counts as stored",
         "engine/flow/store.rs",
-        "result.is_err_and(|why| current && !self.write_failed(member, why, out));",
-        "result.is_err_and(|why| {
-            !MUTANT && current && !self.write_failed(member, why, out)
-        });",
+        "refused = !self.write_failed(member, why, out);",
+        "refused = !MUTANT && !self.write_failed(member, why, out);",
     ),
     mutant(
         "phases: a page that no member has stored counts",

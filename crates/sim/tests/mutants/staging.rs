@@ -443,8 +443,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged beside: a write goes to the log beside one that goes home",
         "engine/jobs.rs",
-        "self.table[holder].work == Work::Reclaim)",
-        "MUTANT || self.table[holder].work == Work::Reclaim)",
+        "self.table[holder].log.gathered.is_some())",
+        "MUTANT || self.table[holder].log.gathered.is_some())",
     ),
     mutant(
         "staged beside: a copy is made of what was staged meanwhile",
@@ -459,5 +459,17 @@ pub(crate) const STAGING: &[Mutant] = &[
             // A read",
         "if !MUTANT && self.range.jobs[id].turn == Turn::Beside {
             // A read",
+    ),
+    mutant(
+        "staged beside: what is staged beside makes redundancy agree",
+        "engine/flow/align.rs",
+        "Work::Write if job.asked.way == Way::Around => false,",
+        "Work::Write if !MUTANT && job.asked.way == Way::Around => false,",
+    ),
+    mutant(
+        "staged beside: a write that was denied room is staged",
+        "engine/flow/store.rs",
+        "if !able || job.error.is_some() {",
+        "if !able || !MUTANT && job.error.is_some() {",
     ),
 ];

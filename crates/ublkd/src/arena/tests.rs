@@ -52,6 +52,27 @@ fn an_orphans_content_moves_and_its_memory_waits_for_the_kernel() {
 }
 
 #[test]
+fn io_that_outlives_its_request_keeps_its_memory() {
+    let (mut arena, volume, _submissions) = arena();
+    let mut buffer = volume.try_buffer().unwrap();
+    buffer[0] = 7;
+    let (tag, mem) = (buffer.tag(), Mem::Payload { tag: buffer.tag(), at: 0 });
+    arena.let_go(tag);
+    let (before, piece) = arena.resolve(mem, 1);
+    arena.begin(piece);
+    arena.let_go(tag);
+    let (after, fresh) = arena.resolve(mem, 1);
+    assert!(before != after && piece != fresh && buffer[0] == 7);
+    // The next request with the tag has it, when the I/O is given up after all.
+    buffer[0] = 8;
+    arena.orphan(piece);
+    assert_eq!((buffer[0], arena.resolve(mem, 1).1), (8, fresh));
+    // SAFETY: what a late device reads.
+    assert_eq!(unsafe { before.read() }, 7);
+    arena.end(piece);
+}
+
+#[test]
 fn a_read_that_was_under_way_follows_the_exchange() {
     let (mut arena, _volume, _submissions) = arena();
     let mem = Mem::Scratch { buffer: 1, at: 1 };

@@ -407,6 +407,7 @@ impl Data {
     }
 
     pub(super) fn request_ended(&mut self, tag: Tag, result: Result<(), RequestError>) {
+        self.arena.let_go(tag);
         if self.partials.is_empty() || !self.partials.ended(tag, result) {
             self.answer_request(tag, result);
         }

@@ -1,5 +1,6 @@
 //! Reads of stripes that a crash may have left out of step: such a stripe is brought in step first.
 
+use crate::engine::steering::Way;
 use crate::engine::work::Work;
 use crate::engine::{Engine, JobId, PassKind};
 use crate::meta::JournalRun;
@@ -44,6 +45,8 @@ impl Engine {
         let all = self.layout.of(stripe).roles();
         let rows = |io: &SubIo| io.blocks == self.layout.of(stripe).chunk();
         let remade = match job.work {
+            // What was staged changes nothing at home.
+            Work::Write if job.asked.way == Way::Around => false,
             Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),
             // It reads as zeros, whatever members hold.
             Work::Zero { .. } => true,

@@ -54,7 +54,8 @@ impl Engine {
             && (self.array.steering.may_stage()
                 || job.log.covers
                 || self.array.background.rebuilds());
-        if !able {
+        // One that was denied room has failed.
+        if !able || job.error.is_some() {
             return false;
         }
         let redirect = self.redirect(id);
@@ -260,7 +261,7 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         let Array { membership, steering, flights, .. } = &self.array;
-        let calm = membership.able().minus(steering.busy());
+        let calm = membership.able().minus(steering.busy()).minus(membership.hung());
         let burden = |member| steering.burden(member, flights.of(member));
         let others = self.range.staging.begin_others(number, calm, burden);
         if others.is_empty() {
@@ -280,8 +281,16 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         let Some(member) = op.member else { return };
-        let current = self.array.membership.is_current(&op);
-        let refused = result.is_err_and(|why| current && !self.write_failed(member, why, out));
+        let mut refused = false;
+        if let (Err(why), true) = (result, self.array.membership.is_current(&op)) {
+            let waited_for = self.range.staging.is_waited_for(number);
+            if waited_for || why.is_final() || self.can_spare(member) {
+                refused = !self.write_failed(member, why, out);
+            } else {
+                // Nothing is lost with what comes late.
+                self.array.membership.count_write_error(member);
+            }
+        }
         if !self.range.staging.copy_ended(number, member) {
             return;
         }

@@ -14,8 +14,8 @@
 //! are void as soon as an entry on as many members says so: that number is the *tail*.
 //!
 //! Invariants:
-//! - A staged write is acknowledged when its entry is durable on all its holders, and what holders
-//!   failed meanwhile is on record.
+//! - A staged write is acknowledged when its entry is durable on as many holders as it has to be on, and what
+//!   holders failed meanwhile is on record.
 //! - Room in a ring is used anew only when a durable tail is beyond what was there: the paper's
 //!   staging space needs no such rule, as its D_Table is in NVRAM.
 //! - What is written at home over a staged block is flushed, and then an entry without payload says
