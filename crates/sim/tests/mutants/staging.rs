@@ -465,11 +465,13 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/flow/align.rs",
         "Work::Write if job.asked.way == Way::Around => false,",
         "Work::Write if !MUTANT && job.asked.way == Way::Around => false,",
-    ),
+    )
+    .rare("a homecoming has to be refused beyond redundancy while a write is stored beside it"),
     mutant(
         "staged beside: a write that was denied room is staged",
         "engine/flow/store.rs",
         "if !able || job.error.is_some() {",
         "if !able || !MUTANT && job.error.is_some() {",
-    ),
+    )
+    .rare("members have to be calm again in the step in which room is denied for good"),
 ];
