@@ -465,8 +465,7 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/flow/align.rs",
         "Work::Write if job.asked.way == Way::Around => false,",
         "Work::Write if !MUTANT && job.asked.way == Way::Around => false,",
-    )
-    .rare("a homecoming has to be refused beyond redundancy while a write is stored beside it"),
+    ),
     mutant(
         "staged beside: a write that was denied room is staged",
         "engine/flow/store.rs",

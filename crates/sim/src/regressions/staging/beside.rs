@@ -2,6 +2,7 @@
 
 use det::Instant;
 use raidcore::engine::{Detour, Redirect, SteeringPolicy};
+use raidcore::units::MemberId;
 use raidlog::ONLY;
 
 use super::super::*;
@@ -204,4 +205,33 @@ fn what_is_being_read_at_home_is_not_written_there_since_it_was_staged() {
     assert!(world.requests[1].is_some(), "it is still under way");
     world.drain();
     assert_eq!(world.read_one(1), version);
+}
+
+/// Member 1 is missing. What brings block 0 home is refused by block 0's own, after parity was written, so what
+/// member 1 had can't be told any more.
+#[test]
+fn what_is_staged_beside_does_not_make_redundancy_agree() {
+    let mut scenario = scenario(Level::Raid5, 4, Consistency::Bitmap);
+    (scenario.staging, scenario.busy) = (128, 1);
+    let mut world = play(1, scenario);
+    world.machine.set_steering(ONLY, None);
+    for lba in 0..12 {
+        world.write_one(lba);
+    }
+    world.command(Command::Fail(MemberId(1)));
+    world.drain();
+    world.machine.set_steering(ONLY, Some(Box::new(Log)));
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(is_entry);
+    wait_at_home(&mut world);
+    let is_home = is_home(&world);
+    world.ask(1, Op::Write, 1, 1);
+    assert!(world.end_one(|io| is_home(io) && io.device == DeviceId(3)), "parity");
+    world.disks[0].unwritable.insert(world.areas.data_start().0);
+    world.beyond = true;
+    assert!(world.end_one(|io| is_home(io) && io.device == DeviceId(0)), "it is refused");
+    world.end_all(is_entry);
+    assert!(world.requests[1].is_none(), "it is in the log");
+    world.read_one(4);
+    assert_eq!(world.last(), Err(RequestError::Io));
 }
