@@ -135,9 +135,9 @@ fn one_device_twice_is_noticed() {
 fn a_later_release_must_be_used() {
     let mut world = mirror();
     let mut later = world.record.clone();
-    later.features.incompatible = 1024;
+    later.features.incompatible = 1 << 40;
     world.store_record(1, of_slot(1), &later);
-    let why = CodecError::UnknownFeature { bits: 1024 };
+    let why = CodecError::UnknownFeature { bits: 1 << 40 };
     let label = "disk1".into();
     assert_eq!(world.assemble(FORCE).err(), Some(AssembleError::Refused { label, why }));
 }

@@ -363,10 +363,10 @@ fn unknown_features_and_formats_say_what_to_do() {
     let decode = |record: &ArrayRecord| Superblock::decode(&superblock(record, device(1))).err();
     record.features.compatible = u64::MAX;
     assert_eq!(decode(&record), None);
-    record.features.read_only = 4;
-    assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 1024;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 1024 }));
+    record.features.read_only = 1 << 40;
+    assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 1 << 40 }));
+    record.features.incompatible = 1 << 40;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 1 << 40 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;
