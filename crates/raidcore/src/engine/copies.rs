@@ -181,12 +181,9 @@ impl Copies {
         let (first, blocks) = (extent.first, extent.blocks);
         if well && extent.member.is_some() {
             for at in 0..blocks {
-                let (lba, to) = (
-                    Lba(first.0 + u64::from(at)),
-                    Staged { entry: number as u32, at, clean: true },
-                );
+                let lba = Lba(first.0 + u64::from(at));
                 if !is_old(lba) {
-                    self.table.set(lba, to);
+                    self.table.set(lba, Staged { entry: number as u32, at, clean: true });
                 }
             }
         }

@@ -31,12 +31,12 @@ pub struct Counters {
     pub hedges_won: u64,
     /// Writes that were staged on other members.
     pub staged_writes: u64,
-    /// How often one took so long that others got it, too.
-    pub hedged_writes: u64,
     /// Blocks of those.
     pub staged_blocks: u64,
     /// Of these, blocks that were staged already and not at home yet: they come home once less.
     pub staged_again: u64,
+    /// How often a staged write took so long that others got it, too.
+    pub hedged_writes: u64,
     /// Blocks read from the staging log.
     pub staged_reads: u64,
     /// Blocks of which copies were made, as they are read often.

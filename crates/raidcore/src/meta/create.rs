@@ -85,12 +85,25 @@ impl NewArray {
             incompatible |= Features::STAGING_DEVICES;
             areas = areas.with_staging_devices(self.staging_device_blocks)?;
         }
-        let slot = |device| SlotRecord::up(device, created);
-        let slots: Vec<_> =
-            self.devices.into_iter().chain(self.staging_devices).map(slot).collect();
-        Ok(ArrayRecord {
-            array: self.array,
-            name: self.name,
+        let devices = self.devices.into_iter().chain(self.staging_devices);
+        let of = (self.array, self.name, created);
+        Ok(ArrayRecord::first(of, incompatible, (geometry, areas, consistency), devices))
+    }
+}
+
+impl ArrayRecord {
+    /// The first record of an array that is made at `created`, with these incompatible features and these
+    /// devices, which are all up.
+    pub(super) fn first(
+        (array, name, created): (ArrayId, String, u64),
+        incompatible: u64,
+        (geometry, areas, consistency): (Geometry, Areas, Consistency),
+        devices: impl Iterator<Item = DeviceUuid>,
+    ) -> Self {
+        let slots: Vec<_> = devices.map(|device| SlotRecord::up(device, created)).collect();
+        Self {
+            array,
+            name,
             created,
             features: Features { incompatible, ..Features::default() },
             geometry,
@@ -111,11 +124,9 @@ impl NewArray {
             successor: None,
             filled: None,
             scrub: None,
-        })
+        }
     }
-}
 
-impl ArrayRecord {
     /// The pages of a new array's maps and their places, the same on every member. `resync` says
     /// that redundancy does not match the data yet. It matches if all members hold zeros.
     pub fn new_maps(&self, resync: bool) -> impl Iterator<Item = (Pba, [u8; BLOCK_BYTES])> {

@@ -5,19 +5,17 @@
 //! needs.
 
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::entries::Entries;
-use super::label::DeviceLabel;
 use super::layout::{ALIGNMENT, Areas, JOURNAL_BLOCKS, SLACK_MAX};
 use super::layout_error::LayoutError;
 use super::map_shape::MapShape;
 use super::placements;
-use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
+use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features};
 use super::shapes::{data_blocks, journal_least};
 use crate::geometry::Geometry;
-use crate::units::{Pba, Set};
+use crate::units::Pba;
 
 /// An array as it lies on its devices, and what it is to be called.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,32 +98,9 @@ impl ImportedArray {
         if Entries::of_new(consistency, &geometry) == Entries::Partial {
             incompatible |= Features::PARTIAL_ENTRIES;
         }
-        let slots = self.devices.into_iter().map(|device| SlotRecord::up(device, created));
-        let slots: Vec<_> = slots.collect();
-        Ok(ArrayRecord {
-            array: self.array,
-            name: self.name,
-            created,
-            features: Features { incompatible, ..Features::default() },
-            geometry,
-            areas,
-            consistency,
-            events: 1,
-            epoch: 1,
-            staging_epoch: 1,
-            staging_thin: Set::EMPTY,
-            volume: None,
-            clean: true,
-            policy: None,
-            labels: vec![DeviceLabel::NONE; slots.len()],
-            slots,
-            spares: Vec::new(),
-            reshape: None,
-            spared: None,
-            successor: None,
-            filled: None,
-            scrub: None,
-        })
+        let of = (self.array, self.name, created);
+        let shape = (geometry, areas, consistency);
+        Ok(ArrayRecord::first(of, incompatible, shape, self.devices.into_iter()))
     }
 }
 

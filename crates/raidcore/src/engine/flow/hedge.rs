@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use crate::engine::hedge::Hedge;
+use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
+use crate::engine::staging::Staging;
 use crate::engine::steering::Way;
 use crate::engine::{Action, Engine, JobId};
 use crate::geometry::Role;
@@ -77,18 +79,22 @@ impl Engine {
         while let Some(id) = self.range.patience.pop_due(self.now) {
             if self.range.jobs.reads_alone(id) {
                 self.range.jobs.begin_second(id, self.now);
-            } else if let Some(number) = self.entry_waited_for(id) {
+            } else if let Some(number) = entry_waited_for(&self.range.jobs, &self.range.staging, id)
+            {
                 self.store_elsewhere(id, number, out);
             }
         }
     }
 
-    /// Forgets whose patience does not matter any more.
+    /// Forgets the deadlines of jobs that wait no more.
     pub(super) fn forget_patience(&mut self) {
         let (jobs, staging) = (&self.range.jobs, &self.range.staging);
-        self.range.patience.forget_ended(|id| {
-            let entry = || jobs.get(id)?.log.staged;
-            jobs.reads_alone(id) || entry().is_some_and(|number| staging.is_waited_for(number))
-        });
+        let waits = |id| jobs.reads_alone(id) || entry_waited_for(jobs, staging, id).is_some();
+        self.range.patience.forget_ended(waits);
     }
+}
+
+/// The entry that a job waits for, if it lacks copies.
+fn entry_waited_for(jobs: &Jobs, staging: &Staging, id: JobId) -> Option<u64> {
+    jobs.get(id)?.log.staged.filter(|&number| staging.is_waited_for(number))
 }

@@ -247,12 +247,6 @@ impl Engine {
         }
     }
 
-    /// The entry that a job waits for, if that is all that it waits for.
-    pub(in super::super) fn entry_waited_for(&self, id: JobId) -> Option<u64> {
-        let number = self.range.jobs.get(id)?.log.staged?;
-        self.range.staging.is_waited_for(number).then_some(number)
-    }
-
     /// Writes an entry to others, too, that has not come to all of its holders in time.
     pub(in super::super) fn store_elsewhere(
         &mut self,

@@ -7,8 +7,11 @@ use raidlog::ONLY;
 
 use super::super::*;
 
-/// Stages all writes.
-struct Log;
+/// Stages all writes, those that no member would delay, too.
+pub(super) struct Log {
+    /// How long entries wait before other members get them, too; for ever if none.
+    pub(super) patience: Option<Duration>,
+}
 
 impl SteeringPolicy for Log {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
@@ -21,6 +24,10 @@ impl SteeringPolicy for Log {
 
     fn stages(&mut self, _: Instant, _: Redirect) -> bool {
         true
+    }
+
+    fn write_patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
+        self.patience
     }
 }
 
@@ -39,7 +46,7 @@ fn coming_home() -> World {
     let mut scenario = scenario(Level::Raid5, 4, Consistency::Bitmap);
     (scenario.staging, scenario.busy) = (128, 1);
     let mut world = play(1, scenario);
-    world.machine.set_steering(ONLY, Some(Box::new(Log)));
+    world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
     world.ask(0, Op::Write, 0, 1);
     world.end_all(is_entry);
     assert!(world.requests[0].is_none() && world.dirty() == 1);
@@ -64,6 +71,16 @@ fn write_beside(world: &mut World, tag: u16) -> u64 {
     version
 }
 
+/// Block 0 is read as this version, also after a restart, and so it is when it has come home.
+fn stays(mut world: World, version: u64, restarts: bool) {
+    if restarts {
+        world.restart();
+    }
+    assert_eq!(world.read_one(0), version);
+    world.drain();
+    assert_eq!((world.dirty(), world.read_one(0)), (0, version));
+}
+
 #[test]
 fn what_is_written_while_it_comes_home_comes_home_again() {
     for restarts in [false, true] {
@@ -72,12 +89,7 @@ fn what_is_written_while_it_comes_home_comes_home_again() {
         let is_home = is_home(&world);
         world.end_all(&is_home);
         assert_eq!(world.dirty(), 1, "what is at home is older");
-        if restarts {
-            world.restart();
-        }
-        assert_eq!(world.read_one(0), version);
-        world.drain();
-        assert_eq!((world.dirty(), world.read_one(0)), (0, version));
+        stays(world, version, restarts);
     }
 }
 
@@ -94,12 +106,7 @@ fn of_two_at_once_the_one_that_began_later_counts_whichever_is_faster() {
         assert!(world.requests[1].is_none() && world.requests[0].is_some());
         world.end_all(|io| is_entry(io) && !before.contains(&io.id));
         assert!(world.requests[0].is_none());
-        if restarts {
-            world.restart();
-        }
-        assert_eq!(world.read_one(0), version);
-        world.drain();
-        assert_eq!((world.dirty(), world.read_one(0)), (0, version));
+        stays(world, version, restarts);
     }
 }
 
@@ -146,7 +153,7 @@ fn home_counts_soon() -> (World, u64) {
     let mut scenario = scenario(Level::Raid5, 4, Consistency::Bitmap);
     (scenario.staging, scenario.busy) = (128, 1);
     let mut world = play(1, scenario);
-    world.machine.set_steering(ONLY, Some(Box::new(Log)));
+    world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
     world.ask(3, Op::Read, 100, 1);
     let users = world.ios[0].io.id;
     world.ask(0, Op::Write, 0, 1);
@@ -163,7 +170,7 @@ fn home_counts_soon() -> (World, u64) {
 fn a_write_does_not_go_to_the_log_beside_one_that_goes_home() {
     let (mut world, _) = home_counts_soon();
     let before: Vec<_> = world.ios.iter().map(|pending| pending.io.id).collect();
-    world.machine.set_steering(ONLY, Some(Box::new(Log)));
+    world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
     world.ask(1, Op::Write, 0, 1);
     world.end_all(|io| !before.contains(&io.id));
     world.end_all(|io| is_entry(io) && before.contains(&io.id));
@@ -185,7 +192,7 @@ fn what_is_being_read_at_home_is_not_written_there_since_it_was_staged() {
     let mut scenario = scenario(Level::Raid5, 4, Consistency::Bitmap);
     (scenario.staging, scenario.busy) = (128, 1);
     let mut world = play(1, scenario);
-    world.machine.set_steering(ONLY, Some(Box::new(Log)));
+    world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
     let first = world.areas.data_start();
     world.ask(0, Op::Write, 0, 1);
     world.end_all(is_entry);
@@ -220,7 +227,7 @@ fn what_is_staged_beside_does_not_make_redundancy_agree() {
     }
     world.command(Command::Fail(MemberId(1)));
     world.drain();
-    world.machine.set_steering(ONLY, Some(Box::new(Log)));
+    world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
     world.ask(0, Op::Write, 0, 1);
     world.end_all(is_entry);
     wait_at_home(&mut world);

@@ -1,36 +1,14 @@
 //! Entries of the staging log that take long to store, and are put on others: the late copy is none.
 
-use det::Instant;
-use raidcore::engine::{Detour, Redirect, SteeringPolicy};
 use raidcore::units::{MemberId, Set};
 use raidlog::ONLY;
 
 use super::super::*;
+use super::beside::Log;
 use crate::disk::{Data, Kept};
 
 /// Entries that take longer than this are written to others, too.
 const PATIENCE: Duration = Duration::from_millis(1);
-
-/// Stages all writes that it is asked about, and does not wait for who takes long.
-struct Impatient;
-
-impl SteeringPolicy for Impatient {
-    fn takes(&mut self, _: Instant, _: Detour) -> bool {
-        true
-    }
-
-    fn stages_calm(&self) -> bool {
-        true
-    }
-
-    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
-        true
-    }
-
-    fn write_patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
-        Some(PATIENCE)
-    }
-}
 
 /// A write of block 0 is being staged. One of its holders takes long.
 struct Late {
@@ -53,7 +31,7 @@ impl Late {
         let mut scenario = scenario(level, members, Consistency::Bitmap);
         (scenario.staging, scenario.busy) = (staging, 1);
         let mut world = play(1, scenario);
-        world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
+        world.machine.set_steering(ONLY, Some(Box::new(Log { patience: Some(PATIENCE) })));
         world.ask(0, Op::Write, 0, 1);
         let version = version_of(0, &world.memory.payload[0][0]);
         let holders = writes(&world);
