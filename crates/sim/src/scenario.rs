@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::play::Playable;
 use crate::simpler::Simpler;
 use crate::source::Source;
+use crate::volatile::Volatile;
 
 /// A scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -80,6 +81,9 @@ pub struct Scenario {
     pub scratch_blocks: u32,
     /// Memory in blocks for what is written again and again.
     pub warm_blocks: u32,
+    /// The write cache in memory above the array, if there is one.
+    #[serde(default)]
+    pub volatile: Option<Volatile>,
     /// How many requests there are in all.
     pub requests: u32,
     /// How many lives: between two of them the power fails, or the array is stopped.
@@ -236,6 +240,7 @@ impl Playable for Scenario {
             background_jobs: 1 + source.below(4) as u16,
             scratch_blocks: source.below(400) as u32,
             warm_blocks: 0,
+            volatile: None,
             requests: 100,
             lives: 1 + source.below(4) as u32,
             load: Load {
@@ -306,6 +311,8 @@ impl Playable for Scenario {
         s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.placement = 0));
         s.with(|s| s.whole_entries = false);
         s.with(|s| s.warm_blocks = 0);
+        s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.orders = false));
+        s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.own_tags = 16));
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
         s.with(|s| s.tags = s.tags.div_ceil(2));

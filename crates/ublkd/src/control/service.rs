@@ -416,6 +416,7 @@ impl Service {
                 CommandError::SpareInUse => "spare-in-use",
                 CommandError::Stopping => "stopping",
                 CommandError::NotRecorded => "not-recorded",
+                CommandError::NotHome => "not-home",
                 CommandError::Starting => "starting",
                 CommandError::NothingToCompare => "nothing-to-compare",
             },
