@@ -11,8 +11,8 @@ use raidlog::ONLY;
 use crate::disk::{Disk, FOR_GOOD, Kept};
 use crate::fuse::Fuse;
 use crate::under_way::Pending;
-use crate::volatile::{cached, start};
-use crate::world::{World, is_exposed};
+use crate::volatile::cached;
+use crate::world::{World, is_exposed, start};
 
 /// What may happen to disks while the power is off.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -10,11 +10,13 @@ use raidcore::engine::{
     Redirect, RequestError, SteeringPolicy,
 };
 use raidcore::geometry::Level;
-use raidcore::meta::{Areas, AssembleOptions, Consistency, DeviceUuid, SlotState, assemble};
+use raidcore::meta::{
+    Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
+};
 use raidcore::parity::Kernels;
 use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
 use raidlog::host::{self, Work};
-use raidlog::{Machine, ONLY};
+use raidlog::{CachedArray, Machine, ONLY};
 
 use crate::checks;
 use crate::create::create;
@@ -30,7 +32,7 @@ use crate::scenario::Scenario;
 use crate::source::Source;
 use crate::summary::Summary;
 use crate::under_way::{Outstanding, Pending};
-use crate::volatile::{cached, start};
+use crate::volatile::cached;
 
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
@@ -387,6 +389,27 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
         quiesce_delay: Duration::from_micros(100 + source.below(20_000)),
         rebuild_order: &REBUILD_ORDERS[source.below(REBUILD_ORDERS.len() as u64) as usize],
         undefined_discards: false,
+    }
+}
+
+/// A machine: an engine, behind a cache if the scenario has one.
+pub(crate) fn start(
+    scenario: &Scenario,
+    assembled: Assembled,
+    devices: &[Option<DeviceId>],
+    source: &mut Source,
+    now: Instant,
+) -> Machine {
+    let mut config = config(scenario, source);
+    let cache = scenario.volatile;
+    if let Some(cache) = cache {
+        config = CachedArray::engine_config(&cache.config(scenario.tags), config);
+    }
+    let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
+    engine.set_steering(around(scenario));
+    match cache {
+        None => Machine::Array(Box::new(engine)),
+        Some(cache) => cache.above(scenario.tags, engine),
     }
 }
 

@@ -71,6 +71,8 @@ pub struct CacheStatus {
     pub held: u32,
     /// When the oldest write was acknowledged of which something is not at home.
     pub oldest: Option<Instant>,
+    /// Whether writes are held.
+    pub holds: bool,
     /// Blocks that could not be brought home: every flush fails until they are.
     pub stuck: u32,
     /// Writes that wait for room.

@@ -62,6 +62,11 @@ impl CachedArray {
         &self.engine
     }
 
+    /// The cache holds writes from now on, or lets them go past, as [`WriteCache::set_holds`].
+    pub fn set_holds(&mut self, holds: bool) {
+        self.cache.set_holds(holds);
+    }
+
     pub(crate) fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }

@@ -6,8 +6,8 @@ use det::Instant;
 use raidcore::engine::{Op, RequestError};
 use raidcore::units::{Mem, Stripe};
 
-use super::api::{Action, CacheStatus};
-use super::memory::runs;
+use super::api::{Action, CacheConfig, CacheStatus};
+use super::memory::{Memory, runs};
 use super::own::Carried;
 use super::{RETRY, WriteCache};
 use crate::machine::Pool;
@@ -34,8 +34,17 @@ pub(super) struct Trips {
 }
 
 impl Trips {
-    pub(super) fn new(first: u16, each: u32) -> Self {
-        Self { first, each, trips: (0..TRIPS).map(|_| None).collect() }
+    /// The memory of a cache, and that of what is on its way home, for stripes of so many blocks. Buffers
+    /// are numbered from `first` on.
+    pub(super) fn and_memory(config: &CacheConfig, stripe: u32, first: u16) -> (Memory, Self) {
+        let each = stripe.min(config.blocks / 4 / TRIPS as u32).max(1);
+        let slots = config.blocks.saturating_sub(each * TRIPS as u32).max(config.most_blocks);
+        // As many as there are numbers.
+        let most = u32::from(u16::MAX - first) - TRIPS as u32;
+        let memory = Memory::new(first, slots, most);
+        let trips = (0..TRIPS).map(|_| None).collect();
+        let trips = Self { first: memory.end(), each, trips };
+        (memory, trips)
     }
 
     pub(super) fn pool(&self) -> Pool {
@@ -176,6 +185,7 @@ impl WriteCache {
             room: self.held.memory().slots(),
             held: self.held.len(),
             oldest: oldest.map(|(_, since)| since),
+            holds: self.holds,
             stuck: self.held.stuck(),
             waiting: self.waiting.len() as u32,
             flushing: oldest.is_some_and(asked),

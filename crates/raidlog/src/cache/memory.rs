@@ -4,8 +4,6 @@ use alloc::vec::Vec;
 
 use raidcore::units::Mem;
 
-use super::api::CacheConfig;
-use super::home::{TRIPS, Trips};
 use crate::machine::Pool;
 
 /// How many slots a scratch buffer has.
@@ -28,20 +26,10 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// The memory of a cache, and that of what is on its way home, for stripes of so many blocks. Buffers
-    /// are numbered from `first` on.
-    pub(super) fn and_trips(config: &CacheConfig, stripe: u32, first: u16) -> (Self, Trips) {
-        let each = stripe.min(config.blocks / 4 / TRIPS as u32).max(1);
-        let slots = config.blocks.saturating_sub(each * TRIPS as u32).max(config.most_blocks);
-        let memory = Self::new(first, slots);
-        let trips = Trips::new(memory.end(), each);
-        (memory, trips)
-    }
-
-    fn new(first: u16, slots: u32) -> Self {
+    /// So many slots, in at most so many buffers, which are numbered from `first` on.
+    pub(super) fn new(first: u16, slots: u32, most: u32) -> Self {
         let each = BUFFER_BLOCKS.min(slots);
-        // As many as there are numbers.
-        let buffers = slots.div_ceil(each).min(u32::from(u16::MAX - first) - TRIPS as u32);
+        let buffers = slots.div_ceil(each).min(most);
         let slots = slots.min(buffers * each);
         Self {
             first,
@@ -53,7 +41,7 @@ impl Memory {
     }
 
     /// The number after that of the last buffer.
-    fn end(&self) -> u16 {
+    pub(super) fn end(&self) -> u16 {
         self.first + self.used.len() as u16
     }
 

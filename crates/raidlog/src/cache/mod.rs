@@ -40,7 +40,6 @@ pub use api::{Action, CacheConfig, CacheCounters, CacheStatus};
 pub use array::CachedArray;
 use held::Held;
 use home::Trips;
-use memory::Memory;
 use own::{Carried, Own};
 use past::Past;
 use reads::Reads;
@@ -68,6 +67,8 @@ pub struct WriteCache {
     wanted: u64,
     /// When what could not be brought home is tried again.
     retry: Option<Instant>,
+    /// Whether writes are held at all.
+    holds: bool,
     stopping: bool,
     /// A trip has failed since the stop began.
     gave_up: bool,
@@ -85,7 +86,7 @@ impl WriteCache {
         order: Option<Box<dyn Hold>>,
     ) -> Self {
         let shape = (geometry.stripe_blocks(), geometry.chunk());
-        let (memory, trips) = Memory::and_trips(&config, shape.0, first);
+        let (memory, trips) = Trips::and_memory(&config, shape.0, first);
         Self {
             held: Held::new(memory, shape, order),
             trips,
@@ -97,6 +98,7 @@ impl WriteCache {
             writes: 0,
             wanted: 0,
             retry: None,
+            holds: true,
             stopping: false,
             gave_up: false,
             counters: CacheCounters::default(),
@@ -174,6 +176,11 @@ impl WriteCache {
         self.go_on(now, out);
     }
 
+    /// From now on writes are held, or go past.
+    pub fn set_holds(&mut self, holds: bool) {
+        self.holds = holds;
+    }
+
     /// When it wants a [`WriteCache::tick`].
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
@@ -203,7 +210,7 @@ impl WriteCache {
     /// Does what can be done now.
     fn go_on(&mut self, now: Instant, out: &mut Vec<Action>) {
         self.hold_waiting(now, out);
-        self.past.begin(&self.held, out);
+        self.past.begin(|range| self.held.some_leave(range), out);
         self.pass_flushes(out);
         self.send_home(now, out);
     }
@@ -212,7 +219,7 @@ impl WriteCache {
     /// what would be acknowledged might be lost as well.
     fn hold_waiting(&mut self, now: Instant, out: &mut Vec<Action>) {
         while let Some(&request) = self.waiting.front() {
-            if self.held.is_stuck() {
+            if self.held.is_stuck() || !self.holds {
                 self.go_past(request, out);
             } else if self.held.has_room(past::range(&request)) {
                 self.hold(now, request, out);

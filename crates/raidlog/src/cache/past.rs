@@ -8,7 +8,6 @@ use raidcore::engine::Request;
 use raidcore::units::Tag;
 
 use super::api::Action;
-use super::held::Held;
 
 /// The blocks of a request.
 pub(super) fn range(request: &Request) -> Range<u64> {
@@ -46,10 +45,10 @@ impl Past {
         self.passing.push(Passing { request, writes, begun: false });
     }
 
-    /// Begins those of whose blocks none is on its way home.
-    pub(super) fn begin(&mut self, held: &Held, out: &mut Vec<Action>) {
+    /// Begins those of whose blocks none is on its way home, which `some_leave` tells.
+    pub(super) fn begin(&mut self, some_leave: impl Fn(Range<u64>) -> bool, out: &mut Vec<Action>) {
         for passing in self.passing.iter_mut().filter(|passing| !passing.begun) {
-            if !held.some_leave(passing.range()) {
+            if !some_leave(passing.range()) {
                 passing.begun = true;
                 out.push(Action::Ask { request: passing.request, memory: None });
             }

@@ -91,6 +91,21 @@ fn a_flush_ends_after_what_is_held_is_at_home_and_not_after_what_came_later() {
 }
 
 #[test]
+fn a_flush_covers_what_was_written_during_a_trip_and_again_since() {
+    let mut world = cached(Level::Raid5, 3);
+    world.put(3);
+    world.begin(1, Op::Flush, 0, 0);
+    assert!(world.is_busy(), "it is on its way home");
+    world.put(3);
+    world.begin(2, Op::Flush, 0, 0);
+    let last = world.put(3);
+    world.until(|world| !world.waits(2));
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(3), last);
+}
+
+#[test]
 fn what_is_written_again_and_again_goes_home_once() {
     let mut world = cached(Level::Raid5, 3);
     for _ in 0..20 {

@@ -35,8 +35,8 @@ pub(crate) const VOLATILE: &[Mutant] = &[
     mutant(
         "volatile: a request goes past what is on its way home",
         "cache/past.rs",
-        "if !held.some_leave(passing.range()) {",
-        "if MUTANT || !held.some_leave(passing.range()) {",
+        "if !some_leave(passing.range()) {",
+        "if MUTANT || !some_leave(passing.range()) {",
     )
     .of_caches(),
     mutant(
@@ -49,10 +49,10 @@ pub(crate) const VOLATILE: &[Mutant] = &[
     mutant(
         "volatile: what a request went past is still held",
         "cache/mod.rs",
-        "if let Some(done) = self.past.ended(tag)
-                    && result.is_ok()",
-        "if let Some(done) = self.past.ended(tag)
-                    && result.is_ok() && !MUTANT",
+        "self.counters.dropped_blocks += self.held.drop_older(done.range(), done.writes());",
+        "if !MUTANT {
+            self.counters.dropped_blocks += self.held.drop_older(done.range(), done.writes());
+        }",
     )
     .of_caches(),
     mutant(
@@ -74,12 +74,8 @@ pub(crate) const VOLATILE: &[Mutant] = &[
     mutant(
         "volatile: a request that failed has written over what is held",
         "cache/mod.rs",
-        "&& result.is_ok()
-                {
-                    self.counters.dropped",
-        "&& (result.is_ok() || MUTANT)
-                {
-                    self.counters.dropped",
+        "if let Some(done) = self.past.ended(tag) && result.is_ok()",
+        "if let Some(done) = self.past.ended(tag) && (result.is_ok() || MUTANT)",
     )
     .of_caches(),
     mutant(
@@ -136,16 +132,16 @@ pub(crate) const VOLATILE: &[Mutant] = &[
     mutant(
         "volatile: writes are acknowledged from memory though some could not be brought home",
         "cache/mod.rs",
-        "if self.held.is_stuck() {",
-        "if self.held.is_stuck() && !MUTANT {",
+        "if self.held.is_stuck() || !self.holds {",
+        "if self.held.is_stuck() && !MUTANT || !self.holds {",
     )
     .of_caches(),
     mutant(
         "volatile: what goes home is what is held",
         "cache/home.rs",
         "let to = Mem::Scratch { buffer: trips.first + place as u16, at: 0 };",
-        "let own = Mem::Scratch { buffer: trips.first + place as u16, at: 0 };
-        let to = if MUTANT { from[0] } else { own };",
+        "let buffer = Mem::Scratch { buffer: trips.first + place as u16, at: 0 };
+        let to = if MUTANT { from[0] } else { buffer };",
     )
     .of_caches(),
 ];
