@@ -18,6 +18,7 @@ use ublkd::host::{Detours, FlashReport, Hedged};
 use ublkd::members::DurableBy;
 use ublkd::paths::shown;
 
+use super::held::held;
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -128,6 +129,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
+    lines.extend(report.volatile.as_ref().map(|cache| format!("memory: {}", held(cache))));
     lines.extend(report.hot_bytes.map(|hot| {
         let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
         format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))

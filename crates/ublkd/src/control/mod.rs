@@ -31,6 +31,7 @@ mod service;
 mod spares;
 mod staging;
 mod stopper;
+mod volatile;
 mod way_back;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +58,7 @@ pub use service::Service;
 pub use spares::SpareReport;
 pub use staging::{StagingReport, Waits};
 pub use stopper::{Manner, Stopper};
+pub use volatile::VolatileReport;
 pub use way_back::WayBack;
 
 /// The protocol's version.

@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::scrub::ScrubReport;
 use super::spares::SpareReport;
 use super::way_back::WayBack;
-use super::{IoReport, LogReport, StagingReport};
+use super::{IoReport, LogReport, StagingReport, VolatileReport};
 use crate::health::Reading;
 use crate::host::{Detours, FlashReport, Hedged, Marked, Opened, Requests};
 pub use drive::DriveReport;
@@ -264,6 +264,9 @@ pub struct ArrayReport {
     /// The staging log, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingReport>,
+    /// The write cache in memory, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volatile: Option<VolatileReport>,
     /// The use of the distributed spare, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed_spare: Option<SpareUseReport>,
@@ -411,6 +414,7 @@ impl ArrayReport {
             hedged: (status.counters.hedged_reads, status.counters.hedges_won).into(),
             log: None,
             staging: StagingReport::of(status, policy),
+            volatile: None,
             distributed_spare: status.distributed_spare.map(|used| match used {
                 SpareUse::Free => SpareUseReport::Free,
                 SpareUse::Filling(member) => SpareUseReport::Filling(member.0),

@@ -286,6 +286,7 @@ impl Service {
             let staging = StagingReport::of(&self.status(array).await?, "");
             bytes += staging.map_or(0, |staging| staging.dirty_bytes);
         }
+        bytes += self.volatile().await?.map_or(0, |cache| cache.dirty_bytes);
         self.command_all(Command::BringHome).await?;
         Ok(json!({ "bytes": bytes }))
     }
@@ -298,13 +299,23 @@ impl Service {
             let refusal = Refusal::new(error.code(), error.to_string());
             refusal.hint(error.hint())
         })?;
+        let (volatile, has_memory) =
+            (scheme.cache().is_volatile(), self.volatile().await?.is_some());
+        if has_memory && !volatile {
+            // A crash is no reason to take the array from its users once another cache is on record.
+            self.leave_cache().await?;
+        }
         self.command_all(Command::SetPolicy(policy_name(scheme))).await?;
+        if has_memory && volatile {
+            self.holds(true).await?;
+        }
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
         let name = scheme.to_string();
         let staging = StagingReport::of(&self.status(first).await?, &name);
         let draining = staging.filter(|staging| staging.draining);
         let draining = draining.map_or(0, |staging| staging.dirty_bytes);
-        Ok(json!({ "policy": name, "draining_bytes": draining }))
+        let later = volatile && !has_memory;
+        Ok(json!({ "policy": name, "draining_bytes": draining, "at_restart": later }))
     }
 
     async fn report(&self) -> Result<Value, Refusal> {
@@ -333,6 +344,9 @@ impl Service {
         };
         let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
         report.io = Some(IoReport::of(&requests));
+        report.volatile = self.volatile().await?;
+        let problem = report.volatile.as_ref().and_then(|cache| cache.problem(&self.facts.name));
+        report.problems.extend(problem);
         report.fronts = self.fronts.clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();
@@ -381,7 +395,7 @@ impl Service {
     }
 
     /// Passes a command to all groups; some of them may have nothing to do.
-    async fn command_all(&self, command: Command) -> Result<Value, Refusal> {
+    pub(super) async fn command_all(&self, command: Command) -> Result<Value, Refusal> {
         let mut refused = None;
         let mut done = 0;
         for array in &self.arrays {

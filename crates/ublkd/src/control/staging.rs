@@ -3,7 +3,7 @@
 use raidcore::engine::{HomeWaits, Status};
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
-use steering::hold::CACHES;
+use steering::hold::Cache;
 use steering::scheme::Scheme;
 
 use super::Problem;
@@ -119,7 +119,12 @@ impl StagingReport {
             capacity_bytes: bytes(staging.capacity),
             table_bytes: staging.table_bytes,
             draining: !stages && staging.dirty > 0,
-            cache: scheme.map_or(CACHES[0], |scheme| scheme.cache()).name.to_owned(),
+            cache: scheme
+                .map(|scheme| scheme.cache())
+                .filter(Cache::takes)
+                .unwrap_or_default()
+                .name
+                .to_owned(),
             oldest_seconds: staging.oldest.map(|age| age.as_secs_f64()),
             home_seconds: staging.takes.map(|takes| takes.as_secs_f64()),
             waits: staging.waits.map(Waits::from),
