@@ -104,7 +104,14 @@ impl CachedArray {
             engine::Input::Tick => {
                 self.with_cache(now, out, |cache, above| cache.tick(now, above));
             }
-            _ => {}
+            engine::Input::IoDone { .. }
+            | engine::Input::Computed(_)
+            | engine::Input::DeviceGone(_)
+            | engine::Input::DeviceShrunk(_)
+            | engine::Input::Hung(_)
+            | engine::Input::Busy(_)
+            | engine::Input::Young(_)
+            | engine::Input::Command { .. } => {}
         }
         self.pass(now, input, out);
         self.settle(now, out);
