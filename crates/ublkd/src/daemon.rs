@@ -246,7 +246,8 @@ fn keeps(attached: &Attached, scheme: Scheme) -> Keeps {
 /// Whether an array that follows a policy of this name has a write cache in memory; the name may be one of a
 /// later release.
 fn has_volatile_cache(name: &str) -> bool {
-    let of_a_later_release = || name.contains("/volatile");
+    // All of them are called "volatile", or begin with "vol:".
+    let of_a_later_release = || name.contains("/vol");
     Scheme::named(name).map_or_else(of_a_later_release, |scheme| scheme.cache().is_volatile())
 }
 

@@ -24,16 +24,16 @@ fn it_is_chosen_at_the_start_and_left_under_load() {
     assert!(said.contains("* volatile "), "{said}");
     assert!(world.run("status tank").done().contains("memory: all is at home"));
     let said = world.run("cache flush tank").done();
-    assert!(said.contains("0 bytes were held, and are at home"), "{said}");
+    assert!(said.contains("0 B were held, and are at home"), "{said}");
 
     let said = world.run("cache set tank none").done();
     assert!(said.contains("the cache is none from now on (policy plain)"), "{said}");
     assert_eq!(world.status("tank")["volatile"]["holds"], json!(false));
-    let said = world.run("cache set tank volatile:lrw").done();
-    assert!(said.contains("from now on (policy plain/volatile:lrw)"), "{said}");
+    let said = world.run("cache set tank vol:lrw").done();
+    assert!(said.contains("from now on (policy plain/vol:lrw)"), "{said}");
     assert_eq!(world.status("tank")["volatile"]["holds"], json!(true));
     world.run("restart tank").done();
-    assert_eq!(world.status("tank")["policy"], json!("plain/volatile:lrw"));
+    assert_eq!(world.status("tank")["policy"], json!("plain/vol:lrw"));
     world.run("stop tank").done();
 
     world.run(&format!("start --background --policy plain {MEMBERS}")).done();
@@ -67,7 +67,9 @@ fn virtual_machines_and_log_volumes_do_without() {
     let world = tank();
     let refused = world.run(&format!("start --background --vhost {MEMBERS}"));
     refused.failed(&["a virtual machine would go on without them"]);
-    let world = World::with_members(&[40; 4]);
-    let refused = world.run("create log --layout swan5:1x4 --policy plain/volatile m0 m1 m2 m3");
+    let world = World::with_members(&[40; 6]);
+    let members = "m0 m1 m2 m3 m4 m5";
+    let refused =
+        world.run(&format!("create log --layout swan5:2x3 --policy plain/volatile {members}"));
     refused.failed(&["this is a log volume"]);
 }

@@ -65,12 +65,10 @@ pub const CACHES: &[Cache] = &[
          of the least recently written stripes the one with the most blocks goes home first",
         || Some(Box::new(Lrw::largest_of(16))),
     ),
-    volatile(
-        "volatile:lrw",
-        "as volatile; the least recently written stripe goes home first",
-        || Some(Box::new(Lrw::largest_of(1))),
-    ),
-    volatile("volatile:wow-4", "as volatile; WOW, four stripes at a time", || {
+    volatile("vol:lrw", "as volatile; the least recently written stripe goes home first", || {
+        Some(Box::new(Lrw::largest_of(1)))
+    }),
+    volatile("vol:wow-4", "as volatile; WOW, four stripes at a time", || {
         Some(Box::new(Wow::new(4)))
     }),
 ];

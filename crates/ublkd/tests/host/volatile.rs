@@ -25,6 +25,13 @@ fn cached(scheme: &str) -> HostConfig {
     HostConfig { scheme, cache_blocks: BLOCKS, cache_linger, ..config() }
 }
 
+/// Starts it and waits until it serves: what is written before that goes past the cache.
+fn serving(files: &Files) -> (Volume, HostHandle) {
+    let (volume, handle) = files.start(cached("plain/volatile"), false);
+    ask(&volume, Op::Flush, 0);
+    (volume, handle)
+}
+
 fn held(handle: &HostHandle) -> u32 {
     handle.cache().wait().unwrap().expect("there is a cache").status.held
 }
@@ -54,7 +61,7 @@ fn ask(volume: &Volume, op: Op, byte: u8) -> u8 {
 #[test]
 fn what_is_in_memory_is_read_and_on_the_members_after_a_flush_or_a_stop() {
     let files = Files::create(Level::Raid5, 3, Consistency::Journal);
-    let (volume, handle) = files.start(cached("plain/volatile"), false);
+    let (volume, handle) = serving(&files);
     ask(&volume, Op::Write, 7);
     assert_eq!((ask(&volume, Op::Read, 0), held(&handle)), (7, 1));
     // What a process leaves behind that is killed now, and then.
@@ -76,7 +83,7 @@ fn what_is_in_memory_is_read_and_on_the_members_after_a_flush_or_a_stop() {
 
 #[test]
 fn what_is_written_is_read_whatever_the_order_in_which_it_goes_home() {
-    for scheme in ["plain/volatile", "plain/volatile:lrw", "plain/volatile:wow-4"] {
+    for scheme in ["plain/volatile", "plain/vol:lrw", "plain/vol:wow-4"] {
         let files = Files::create(Level::Raid6, 5, Consistency::Journal);
         let (volume, handle) = files.start(cached(scheme), false);
         let mut client = Client::new(volume, 1);
@@ -98,8 +105,9 @@ fn what_is_written_is_read_whatever_the_order_in_which_it_goes_home() {
 #[test]
 fn a_cache_that_is_left_lets_writes_go_past() {
     let files = Files::create(Level::Raid5, 3, Consistency::Journal);
-    let (volume, handle) = files.start(cached("plain/volatile"), false);
+    let (volume, handle) = serving(&files);
     ask(&volume, Op::Write, 7);
+    assert_eq!(held(&handle), 1);
     handle.set_holds(false).wait().unwrap();
     // It goes past what is held, and takes its place.
     ask(&volume, Op::Write, 8);
