@@ -278,7 +278,7 @@ pub(crate) struct StartArgs {
     /// Memory of a write cache in memory, if the array has one (`evenkeel cache list`)
     #[arg(long, value_name = "SIZE", value_parser = cache_memory, default_value = "64M")]
     pub(crate) cache_memory: Size,
-    /// Serve over NBD although the last process had a write cache in memory and was not stopped cleanly:
+    /// Serve it although the last process had a write cache in memory and was not stopped cleanly:
     /// no client from before is left that could go on without the writes that are lost
     #[arg(long)]
     pub(crate) accept_lost_writes: bool,
