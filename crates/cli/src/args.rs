@@ -165,7 +165,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: PolicyAction,
     },
-    /// Choose whether small writes are acknowledged by the staging log, and empty it
+    /// Choose whether small writes are acknowledged by the staging log or in memory, and empty these
     Cache {
         #[command(subcommand)]
         action: CacheAction,
@@ -279,6 +279,13 @@ pub(crate) struct StartArgs {
     /// what there is. What is on record if not given
     #[arg(long, value_parser = policy)]
     pub(crate) policy: Option<Scheme>,
+    /// Memory of a write cache in memory, if the array has one (`evenkeel cache list`)
+    #[arg(long, value_name = "SIZE", value_parser = cache_memory, default_value = "64M")]
+    pub(crate) cache_memory: Size,
+    /// Serve it although the last process had a write cache in memory and was not stopped cleanly:
+    /// no client from before is left that could go on without the writes that are lost
+    #[arg(long)]
+    pub(crate) accept_lost_writes: bool,
     /// Make it another array: LEVEL:MEMBERS:CHUNK:PLACEMENT, or larger with max
     #[arg(long, hide = true, value_parser = becomes)]
     pub(crate) reshape: Option<Becomes>,
@@ -354,6 +361,13 @@ fn io_timeout(time: &str) -> Result<Duration, String> {
         return Err("devices that work well can take almost 1s".to_owned());
     }
     Ok(time)
+}
+
+/// How much memory a cache may have.
+fn cache_memory(size: &str) -> Result<Size, String> {
+    let size: Size = size.parse()?;
+    let fits = (1 << 20..=16 << 30).contains(&size.0);
+    if fits { Ok(size) } else { Err("it is from 1M to 16G".to_owned()) }
 }
 
 /// A block size by its bytes.

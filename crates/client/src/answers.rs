@@ -60,6 +60,9 @@ pub struct PolicyAnswer {
     pub policy: String,
     /// What is staged and comes home, as nothing is staged any more.
     pub draining_bytes: u64,
+    /// The cache is there from the next start on.
+    #[serde(default)]
+    pub at_restart: bool,
 }
 
 /// The answer to [`Request::CacheFlush`](crate::Request::CacheFlush).

@@ -6,11 +6,12 @@ use raidcore::meta::{
     assemble,
 };
 use raidcore::units::{DeviceId, Lba, Pba};
-use raidlog::{Machine, ONLY};
+use raidlog::ONLY;
 
 use crate::disk::{Disk, FOR_GOOD, Kept};
 use crate::fuse::Fuse;
 use crate::under_way::Pending;
+use crate::volatile::cached;
 use crate::world::{World, is_exposed, start};
 
 /// What may happen to disks while the power is off.
@@ -145,8 +146,8 @@ impl World {
         self.summary.copy_reads += counters.copy_reads;
         self.summary.staged += counters.staged_writes;
         self.summary.reclaimed += counters.reclaimed_blocks;
-        let engine = start(scenario, assembled, &devices, source, self.now);
-        self.machine = Machine::Array(Box::new(engine));
+        self.summary.cached += cached(&self.machine);
+        self.machine = start(scenario, assembled, &devices, source, self.now);
         (self.beyond, self.fuse) = (false, Fuse::None);
         self.forget_spoilt();
         self.begin_life();

@@ -159,7 +159,7 @@ impl fmt::Display for Scheme {
     /// Its full name, that of a row, or of a row and a cache: `evenkeel/log`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
-        if self.cache.takes() { write!(f, "/{}", self.cache.name) } else { Ok(()) }
+        if self.cache.is_some() { write!(f, "/{}", self.cache.name) } else { Ok(()) }
     }
 }
 
@@ -196,7 +196,7 @@ impl Scheme {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let (row, cache) = match name.split_once('/') {
-            Some((row, cache)) => (row, Cache::named(cache).filter(Cache::takes)?),
+            Some((row, cache)) => (row, Cache::named(cache).filter(Cache::is_some)?),
             None => (name, Cache::default()),
         };
         let found = SCHEMES.iter().copied().find(|scheme| scheme.name == row);

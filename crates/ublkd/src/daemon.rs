@@ -39,7 +39,7 @@ use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
 use crate::metrics::{MetricsServer, Pages};
 use crate::policy::PolicyError;
 use crate::volume::Volume;
-use fronts::{Fronts, Owner};
+use fronts::{Fronts, Keeps, Owner};
 use policy::Choice;
 use story::Story;
 
@@ -156,7 +156,8 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Ok(());
         }
     };
-    fronts::permit(&config.fronts, attached.is_log())?;
+    let keeps = keeps(&attached, Choice::new(config.policy, &attached)?.scheme);
+    fronts::permit(&config.fronts, keeps)?;
     if let Some(becomes) = &config.becomes {
         becomes::begin(&mut attached.groups[0], becomes)?;
     }
@@ -178,7 +179,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         }
     };
     let host = HostConfig { scheme: policy.scheme, ..config.host };
-    let owner = owner(&attached);
+    let owner = owner(&attached, keeps).without_users()?;
     let (volume, host) = spawn(host, attached).map_err(DaemonError::Host)?;
     let size = volume.size().follow();
     let started = async {
@@ -235,13 +236,33 @@ fn spawn(config: HostConfig, mut attached: Attached) -> io::Result<(Volume, Host
     Host::spawn(config, assembled, devices)
 }
 
-/// The owner of the front ends. A log volume keeps unflushed writes in memory for a while.
-fn owner(attached: &Attached) -> Owner {
-    Owner {
-        array: identity(attached.record()),
-        forgets: attached.is_log()
-            && attached.groups.iter().any(|group| !group.assembled.was_clean),
+/// What front ends have to know of an array that is started with this policy.
+fn keeps(attached: &Attached, scheme: Scheme) -> Keeps {
+    let on_record = attached.record().policy.as_ref().map(|policy| policy.name.as_str());
+    Keeps {
+        is_log: attached.is_log(),
+        is_cached: scheme.cache().is_volatile(),
+        has_lost: on_record.is_some_and(has_volatile_cache) && is_unclean(attached),
     }
+}
+
+/// Whether an array that follows a policy of this name has a write cache in memory; the name may be one of a
+/// later release.
+fn has_volatile_cache(name: &str) -> bool {
+    // All of them are called "volatile", or begin with "vol:".
+    let of_a_later_release = || name.contains("/vol");
+    Scheme::named(name).map_or_else(of_a_later_release, |scheme| scheme.cache().is_volatile())
+}
+
+fn is_unclean(attached: &Attached) -> bool {
+    attached.groups.iter().any(|group| !group.assembled.was_clean)
+}
+
+/// The owner of the front ends. A log volume keeps unflushed writes in memory for a while, as a write cache
+/// does.
+fn owner(attached: &Attached, keeps: Keeps) -> Owner {
+    let forgets = keeps.has_lost || keeps.is_log && is_unclean(attached);
+    Owner { array: identity(attached.record()), forgets, taken: None }
 }
 
 /// An array whose front ends serve.

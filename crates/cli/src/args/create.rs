@@ -83,8 +83,9 @@ pub(crate) struct CreateArgs {
     /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
     #[arg(long, default_value = "plain", value_parser = policy)]
     pub(crate) policy: Scheme,
-    /// Whether small writes are acknowledged by the staging log; `evenkeel cache list` tells what there is.
-    /// With log and no --staging, the log has a twentieth of each member, at most 1G
+    /// Whether small writes are acknowledged by the staging log, or in memory (volatile: what was not flushed
+    /// is lost in a crash); `evenkeel cache list` tells what there is. With log and no --staging, the log has a
+    /// twentieth of each member, at most 1G
     #[arg(long, value_parser = cache, conflicts_with = "layout")]
     pub(crate) cache: Option<Cache>,
     /// Use only so much of each member

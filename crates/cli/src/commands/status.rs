@@ -16,6 +16,7 @@ use serde_json::json;
 use steering::scheme::SCHEMES;
 use ublkd::create::wall_clock;
 
+use super::held::held;
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -126,6 +127,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
+    lines.extend(report.volatile.as_ref().map(|cache| format!("memory: {}", held(cache))));
     lines.extend(report.hot_bytes.map(|hot| {
         let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
         format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))

@@ -15,4 +15,5 @@ mod returns;
 mod searches;
 mod several;
 mod simulate;
+mod volatile;
 mod world;

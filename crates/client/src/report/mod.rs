@@ -14,6 +14,7 @@ mod problem;
 mod scrub;
 mod spares;
 mod staging;
+mod volatile;
 mod why;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,7 @@ pub use problem::Problem;
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use spares::SpareReport;
 pub use staging::{StagingReport, Waits};
+pub use volatile::VolatileReport;
 pub use why::{
     AdviceReport, Detected, Kind, Known, MemberWhy, Mood, PartReport, Verdict, WhyReport,
 };
@@ -162,6 +164,9 @@ pub struct ArrayReport {
     /// The staging log, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingReport>,
+    /// The write cache in memory, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volatile: Option<VolatileReport>,
     /// The use of the distributed spare, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed_spare: Option<SpareUseReport>,

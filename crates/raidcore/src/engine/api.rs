@@ -304,6 +304,11 @@ pub enum CommandError {
     /// The change could not be made durable.
     #[error("the members could not record the change")]
     NotRecorded,
+    /// Writes that were acknowledged by a write cache in memory could not be written.
+    #[error(
+        "writes that were acknowledged from memory could not be written to the members, and are lost"
+    )]
+    NotHome,
 }
 
 /// What the engine wants done.

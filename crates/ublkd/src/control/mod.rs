@@ -29,6 +29,7 @@ mod service;
 mod spares;
 mod staging;
 mod stopper;
+mod volatile;
 
 use std::pin::Pin;
 use std::sync::Arc;

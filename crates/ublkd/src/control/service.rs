@@ -23,6 +23,7 @@ use super::log::volume_report;
 use super::report::{array_report, facts_of_all, facts_of_group};
 use super::staging::staging_report;
 use super::stopper::{Manner, StopError, Stopper};
+use super::volatile::cache_problem;
 use crate::create::policy_name;
 use crate::history::{By, Keeper, What};
 use crate::host::{HostError, HostHandle};
@@ -295,6 +296,7 @@ impl Service {
             let staging = staging_report(&self.status(array).await?, "");
             bytes += staging.map_or(0, |staging| staging.dirty_bytes);
         }
+        bytes += self.volatile().await?.map_or(0, |cache| cache.dirty_bytes);
         self.command_all(Command::BringHome).await?;
         Ok(json!({ "bytes": bytes }))
     }
@@ -307,13 +309,23 @@ impl Service {
             let refusal = Refusal::new(error.code(), error.to_string());
             refusal.hint(error.hint())
         })?;
+        let (volatile, has_memory) =
+            (scheme.cache().is_volatile(), self.volatile().await?.is_some());
+        if has_memory && !volatile {
+            // A crash is no reason to take the array from its users once another cache is on record.
+            self.leave_cache().await?;
+        }
         self.command_all(Command::SetPolicy(policy_name(scheme))).await?;
+        if has_memory && volatile {
+            self.holds(true).await?;
+        }
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
         let name = scheme.to_string();
         let staging = staging_report(&self.status(first).await?, &name);
         let draining = staging.filter(|staging| staging.draining);
         let draining = draining.map_or(0, |staging| staging.dirty_bytes);
-        Ok(json!({ "policy": name, "draining_bytes": draining }))
+        let later = volatile && !has_memory;
+        Ok(json!({ "policy": name, "draining_bytes": draining, "at_restart": later }))
     }
 
     async fn report(&self) -> Result<Value, Refusal> {
@@ -342,6 +354,9 @@ impl Service {
         };
         let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
         report.io = Some(io_report(&requests));
+        report.volatile = self.volatile().await?;
+        let cache = report.volatile.as_ref();
+        report.problems.extend(cache.and_then(|cache| cache_problem(cache, &self.facts.name)));
         report.fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();
@@ -390,7 +405,7 @@ impl Service {
     }
 
     /// Passes a command to all groups; some of them may have nothing to do.
-    async fn command_all(&self, command: Command) -> Result<Value, Refusal> {
+    pub(super) async fn command_all(&self, command: Command) -> Result<Value, Refusal> {
         let mut refused = None;
         let mut done = 0;
         for array in &self.arrays {
@@ -425,6 +440,7 @@ impl Service {
                 CommandError::SpareInUse => "spare-in-use",
                 CommandError::Stopping => "stopping",
                 CommandError::NotRecorded => "not-recorded",
+                CommandError::NotHome => "not-home",
                 CommandError::Starting => "starting",
                 CommandError::NothingToCompare => "nothing-to-compare",
             },

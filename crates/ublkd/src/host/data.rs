@@ -21,6 +21,7 @@ use raidlog::{GroupId, Machine, array};
 use steering::Steering;
 
 use super::askers::Askers;
+use super::cache;
 use super::clock::{now, wall_seconds};
 use super::former::Former;
 use super::handle::{End, Order, Reply, Shared, lock, reply};
@@ -188,7 +189,7 @@ impl Data {
         let mut engines: Vec<Engine> = engines.collect();
         let machine = match begin.zip(part) {
             Some((begin, part)) => log::machine(config.log_config(), part, begin, engines),
-            None => Machine::Array(Box::new(engines.swap_remove(0))),
+            None => cache::machine(&config, engines.swap_remove(0)),
         };
         let log = machine.log().and(part).map(Log::new);
         let pools = machine.pools(part.map_or(0, |part| part.segment));

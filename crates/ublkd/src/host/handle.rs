@@ -22,6 +22,7 @@ use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
 use super::Opened;
+use super::cache::CacheState;
 use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
@@ -111,6 +112,16 @@ impl HostHandle {
     /// The state of the log volume; nothing if it is none, or is not found yet.
     pub fn log(&self) -> Answer<Option<LogStatus>> {
         self.order(Order::Log)
+    }
+
+    /// The state of the write cache in memory; nothing if there is none.
+    pub fn cache(&self) -> Answer<Option<CacheState>> {
+        self.order(Order::Cache)
+    }
+
+    /// Lets the write cache in memory hold writes, or lets them go past.
+    pub fn set_holds(&self, holds: bool) -> Answer<()> {
+        self.order(|answer| Order::SetHolds(holds, answer))
     }
 
     /// Why there is no log volume in its groups, if that was found.
@@ -288,6 +299,8 @@ pub(super) enum Order {
     Command(GroupId, Command, Reply<()>),
     Status(GroupId, Reply<Status>),
     Log(Reply<Option<LogStatus>>),
+    Cache(Reply<Option<CacheState>>),
+    SetHolds(bool, Reply<()>),
     Flash(Reply<Vec<(DeviceId, FlashReport)>>),
     FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
     SetScheme(Scheme, Reply<()>),
@@ -413,6 +426,8 @@ impl Shared {
             Order::Command(_, _, answer) | Order::Admit(_, answer) => reply(answer, Err(why())),
             Order::Status(_, answer) => reply(answer, Err(why())),
             Order::Log(answer) => reply(answer, Err(why())),
+            Order::Cache(answer) => reply(answer, Err(why())),
+            Order::SetHolds(_, answer) => reply(answer, Err(why())),
             Order::Flash(answer) => reply(answer, Err(why())),
             Order::FlashLog { answer, .. } => reply(answer, Err(why())),
             Order::SetScheme(_, answer) => reply(answer, Err(why())),

@@ -1,0 +1,245 @@
+//! The cache and the engine below it as one machine.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use det::Instant;
+use raidcore::engine::{self, Command, CommandError, Engine, Op, Request, RequestError};
+use raidcore::units::{Mem, Tag};
+
+use super::WriteCache;
+use super::api::{Action, CacheConfig};
+use crate::array::{self, STOP};
+use crate::machine::{ONLY, Pool};
+
+/// An array behind a write cache in memory.
+pub struct CachedArray {
+    cache: WriteCache,
+    engine: Engine,
+    /// Requests to the engine that have ended.
+    ended: VecDeque<(Tag, Result<(), RequestError>)>,
+    /// The number of the command that stops it, until the engine has it.
+    stop: Option<u64>,
+    /// Scratch space.
+    above: Vec<Action>,
+    below: Vec<engine::Action>,
+}
+
+impl CachedArray {
+    /// The cache above an engine, which was configured by [`CachedArray::engine_config`].
+    #[must_use]
+    pub fn new(
+        config: CacheConfig,
+        engine: Engine,
+        order: Option<alloc::boxed::Box<dyn engine::Hold>>,
+    ) -> Self {
+        let first = engine.scratch_buffers();
+        Self {
+            cache: WriteCache::new(config, engine.geometry(), first, order),
+            engine,
+            ended: VecDeque::new(),
+            stop: None,
+            above: Vec::new(),
+            below: Vec::new(),
+        }
+    }
+
+    /// The configuration of an engine below a cache.
+    #[must_use]
+    pub fn engine_config(config: &CacheConfig, engine: engine::Config) -> engine::Config {
+        engine::Config { tags: config.tags + config.own_tags, ..engine }
+    }
+
+    /// The cache.
+    #[must_use]
+    pub fn cache(&self) -> &WriteCache {
+        &self.cache
+    }
+
+    /// The engine, to look at and to encode its writes.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The cache holds writes from now on, or lets them go past, as [`WriteCache::set_holds`].
+    pub fn set_holds(&mut self, holds: bool) {
+        self.cache.set_holds(holds);
+    }
+
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Processes an input at `now`; appends to `out` the actions to be begun, in this order, before
+    /// the next call.
+    ///
+    /// # Panics
+    /// If it gets the answer to a look, for which it never asks.
+    pub fn step(&mut self, now: Instant, input: array::Input<'_>, out: &mut Vec<array::Action>) {
+        match input {
+            array::Input::Request(request) => self.request(now, request, out),
+            array::Input::Array { input, .. } => self.tell(now, input, out),
+            array::Input::Stop => self.stop(now, STOP, out),
+            array::Input::Tick => self.tell(now, engine::Input::Tick, out),
+            array::Input::Seen { .. } => panic!("a cache looks at nothing"),
+        }
+    }
+
+    /// The same for an input of the engine.
+    pub(crate) fn tell(
+        &mut self,
+        now: Instant,
+        input: engine::Input,
+        out: &mut Vec<array::Action>,
+    ) {
+        match input {
+            engine::Input::Request(request) => return self.request(now, request, out),
+            engine::Input::Command { number, command: Command::Stop } => {
+                return self.stop(now, number, out);
+            }
+            engine::Input::Command { command: Command::BringHome, .. } => {
+                self.with_cache(now, out, |cache, above| cache.bring_home(now, above));
+            }
+            engine::Input::Tick => {
+                self.with_cache(now, out, |cache, above| cache.tick(now, above));
+            }
+            engine::Input::IoDone { .. }
+            | engine::Input::Computed(_)
+            | engine::Input::DeviceGone(_)
+            | engine::Input::DeviceShrunk(_)
+            | engine::Input::Hung(_)
+            | engine::Input::Busy(_)
+            | engine::Input::Young(_)
+            | engine::Input::Command { .. } => {}
+        }
+        self.pass(now, input, out);
+        self.settle(now, out);
+    }
+
+    /// When it wants a tick.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let engine = self.engine.deadline().map(|(at, _)| at);
+        engine.into_iter().chain(self.cache.deadline()).min()
+    }
+
+    fn request(&mut self, now: Instant, request: Request, out: &mut Vec<array::Action>) {
+        let end = request.lba.0.checked_add(u64::from(request.blocks));
+        let within = end.is_some_and(|end| end <= self.engine.layout().capacity());
+        let takes = within && request.blocks > 0 && self.engine.is_serving();
+        let bad = request.op != Op::Flush && !within;
+        if bad && self.stop.is_none() {
+            // The engine says what is wrong.
+            self.pass(now, engine::Input::Request(request), out);
+        } else {
+            self.with_cache(now, out, |cache, above| cache.request(now, request, takes, above));
+        }
+        self.settle(now, out);
+    }
+
+    /// Stops the engine once everything is at home.
+    fn stop(&mut self, now: Instant, number: u64, out: &mut Vec<array::Action>) {
+        self.stop = Some(number);
+        self.with_cache(now, out, |cache, above| cache.stop(now, above));
+        self.settle(now, out);
+    }
+
+    /// Tells the cache something, and carries out its actions.
+    fn with_cache(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<array::Action>,
+        tell: impl FnOnce(&mut WriteCache, &mut Vec<Action>),
+    ) {
+        let mut above = core::mem::take(&mut self.above);
+        tell(&mut self.cache, &mut above);
+        for action in above.drain(..) {
+            match action {
+                Action::Ask { request, .. } => {
+                    self.pass(now, engine::Input::Request(request), out);
+                }
+                Action::Copy { from, to, blocks } => {
+                    out.push(array::Action::Copy { from, to, blocks });
+                }
+                Action::Complete { tag, result } => {
+                    out.push(array::Action::Complete { tag, result });
+                }
+            }
+        }
+        self.above = above;
+    }
+
+    /// Passes an input to the engine.
+    fn pass(&mut self, now: Instant, input: engine::Input, out: &mut Vec<array::Action>) {
+        self.engine.step(now, input, &mut self.below);
+        for action in self.below.drain(..) {
+            match action {
+                engine::Action::Complete { tag, result } => self.ended.push_back((tag, result)),
+                engine::Action::Answer { number: STOP, result } => {
+                    out.push(array::Action::Stopped(result));
+                }
+                engine::Action::Io(mut io) => {
+                    if let engine::IoOp::Read(mem) | engine::IoOp::Write { from: mem, .. } =
+                        &mut io.op
+                    {
+                        *mem = self.cache.place(*mem);
+                    }
+                    let action = engine::Action::Io(io);
+                    out.push(array::Action::Array { group: ONLY, action });
+                }
+                action @ (engine::Action::Compute(_)
+                | engine::Action::Answer { .. }
+                | engine::Action::Note(_)
+                | engine::Action::Release(_)) => {
+                    out.push(array::Action::Array { group: ONLY, action });
+                }
+            }
+        }
+    }
+
+    /// Tells the cache what has ended, until nothing is left.
+    fn settle(&mut self, now: Instant, out: &mut Vec<array::Action>) {
+        while let Some((tag, result)) = self.ended.pop_front() {
+            self.with_cache(now, out, |cache, above| cache.ended(now, tag, result, above));
+        }
+        let Some(number) = self.stop else { return };
+        if self.cache.is_at_rest() {
+            self.stop = None;
+            let stop = engine::Input::Command { number, command: Command::Stop };
+            self.pass(now, stop, out);
+            self.settle(now, out);
+        } else if self.cache.has_given_up() {
+            self.stop = None;
+            // The engine is not told: its record must not say that all is well.
+            let result = Err(CommandError::NotHome);
+            out.push(match number {
+                STOP => array::Action::Stopped(result),
+                number => {
+                    let action = engine::Action::Answer { number, result };
+                    array::Action::Array { group: ONLY, action }
+                }
+            });
+        }
+    }
+
+    /// The scratch buffers that the host provides, in the order of their numbers.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = Pool> + use<> {
+        core::iter::once(Pool::of(&self.engine)).chain(self.cache.pools())
+    }
+
+    /// Those that are in no use.
+    pub(crate) fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.engine.free_scratch().chain(self.cache.free_buffers())
+    }
+
+    /// Where the memory is that the engine names.
+    pub(crate) fn place(&self, mem: Mem) -> Mem {
+        self.cache.place(mem)
+    }
+
+    /// The users' requests that an I/O of the engine is for.
+    pub(crate) fn waiting_for(&self, io: engine::IoId) -> impl Iterator<Item = Tag> + '_ {
+        self.engine.waiting_for(io).iter().filter_map(|&tag| self.cache.user_of(tag))
+    }
+}

@@ -1,0 +1,218 @@
+//! A write cache in memory: what is acknowledged from it, what a flush means, and errors after that.
+
+use raidcore::engine::{ArrayHealth, Command, CommandError, Op, Request, RequestError};
+use raidcore::geometry::Level;
+use raidcore::meta::Consistency;
+use raidcore::units::{Lba, Tag};
+use raidlog::cache::{CacheCounters, CacheStatus};
+
+use super::{play, scenario};
+use crate::model::version_of;
+use crate::volatile::Volatile;
+use crate::world::World;
+
+/// Blocks of a stripe.
+const STRIPE: u64 = 8;
+
+fn cached(level: Level, members: usize) -> World {
+    let mut scenario = scenario(level, members, Consistency::Bitmap);
+    let (blocks, most, own_tags) = (64, 8, 16);
+    let (linger, orders) = (5_000_000, false);
+    scenario.volatile = Some(Volatile { blocks, most, own_tags, linger, orders });
+    play(1, scenario)
+}
+
+impl World {
+    fn begin(&mut self, tag: u16, op: Op, lba: u64, blocks: u32) {
+        self.begin_request(Request { tag: Tag(tag), op, lba: Lba(lba), blocks, fua: false });
+    }
+
+    fn put(&mut self, lba: u64) -> u64 {
+        self.begin(0, Op::Write, lba, 1);
+        version_of(lba, &self.memory.payload[0][0])
+    }
+
+    fn waits(&self, tag: usize) -> bool {
+        self.requests[tag].is_some()
+    }
+
+    fn cache(&self) -> CacheStatus {
+        self.machine.cached().expect("there is a cache").cache().status()
+    }
+
+    fn flush(&mut self) -> Result<(), RequestError> {
+        self.begin(0, Op::Flush, 0, 0);
+        self.drain();
+        self.last()
+    }
+
+    /// The members of a mirror have no room for this block.
+    fn has_no_room(&mut self, lba: u64) {
+        let at = self.areas.data_start().0 + lba;
+        for disk in &mut self.disks {
+            disk.full.insert(at);
+        }
+    }
+
+    fn has_room(&mut self) {
+        self.disks.iter_mut().for_each(|disk| disk.full.clear());
+    }
+}
+
+/// A mirror, and the version of block 3, which is held, and which the members have no room for.
+fn stuck() -> (World, u64) {
+    let mut world = cached(Level::Raid1, 2);
+    world.beyond = true;
+    let version = world.put(3);
+    world.has_no_room(3);
+    assert_eq!(world.flush(), Err(RequestError::Io));
+    (world, version)
+}
+
+#[test]
+fn a_write_is_acknowledged_and_read_without_any_io() {
+    let mut world = cached(Level::Raid5, 3);
+    let version = world.put(3);
+    assert!(!world.waits(0) && !world.is_busy());
+    world.begin(0, Op::Read, 3, 1);
+    assert!(!world.waits(0) && !world.is_busy());
+    assert_eq!(version_of(3, &world.memory.payload[0][0]), version);
+}
+
+#[test]
+fn a_flush_ends_after_what_is_held_is_at_home_and_not_after_what_came_later() {
+    let mut world = cached(Level::Raid5, 3);
+    world.put(3);
+    world.begin(1, Op::Flush, 0, 0);
+    world.begin(0, Op::Write, 5 * STRIPE, 1);
+    assert!(world.waits(1));
+    world.until(|world| !world.waits(1));
+    assert_eq!(world.cache().held, 1, "what was written after the flush came stays");
+}
+
+#[test]
+fn a_flush_covers_what_was_written_during_a_trip_and_again_since() {
+    let mut world = cached(Level::Raid5, 3);
+    world.put(3);
+    world.begin(1, Op::Flush, 0, 0);
+    assert!(world.is_busy(), "it is on its way home");
+    world.put(3);
+    world.begin(2, Op::Flush, 0, 0);
+    let last = world.put(3);
+    world.until(|world| !world.waits(2));
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(3), last);
+}
+
+#[test]
+fn what_is_written_again_and_again_goes_home_once() {
+    let mut world = cached(Level::Raid5, 3);
+    for _ in 0..20 {
+        world.put(3);
+    }
+    world.begin(0, Op::Flush, 0, 0);
+    world.drain();
+    let CacheCounters { held_blocks, rewritten_blocks, home_blocks, .. } = world.cache().counters;
+    assert_eq!((held_blocks, rewritten_blocks, home_blocks), (20, 19, 1));
+}
+
+#[test]
+fn a_full_cache_lets_writes_wait_and_drops_nothing() {
+    let mut world = cached(Level::Raid5, 3);
+    let room = u64::from(world.cache().room);
+    let versions: Vec<u64> = (0..room).map(|lba| world.put(lba)).collect();
+    assert!(!world.waits(0));
+    world.begin(1, Op::Write, room, 1);
+    assert!(world.waits(1), "there is no room");
+    assert_eq!(world.cache().waiting, 1);
+    // Of what is held nothing has to wait.
+    world.begin(0, Op::Read, 0, room as u32 / 2);
+    assert!(!world.waits(0));
+    world.until(|world| !world.waits(1));
+    for (lba, version) in (0..).zip(versions) {
+        assert_eq!(world.read_one(lba), version);
+    }
+}
+
+#[test]
+fn what_is_held_goes_home_before_the_cache_is_full_and_when_it_was_held_for_long() {
+    let mut world = cached(Level::Raid5, 3);
+    let room = u64::from(world.cache().room);
+    for lba in 0..room / 2 {
+        world.put(lba);
+    }
+    assert!(world.ios.is_empty(), "there is room");
+    world.put(room / 2);
+    assert!(world.is_busy(), "more than half is full");
+    world.until(|world| world.cache().held == 0);
+}
+
+#[test]
+fn flushes_fail_until_what_could_not_be_brought_home_is() {
+    let (mut world, version) = stuck();
+    for _ in 0..3 {
+        assert_eq!((world.cache().held, world.cache().stuck), (1, 1));
+        assert_eq!(world.flush(), Err(RequestError::Io));
+    }
+    assert_eq!(world.read_one(3), version, "it is held");
+    world.has_room();
+    world.until(|world| world.cache().held == 0);
+    assert_eq!((world.flush(), world.cache().stuck), (Ok(()), 0));
+    world.restart();
+    assert_eq!(world.read_one(3), version);
+}
+
+#[test]
+fn nothing_more_is_acknowledged_from_memory_while_something_could_not_be_brought_home() {
+    let (mut world, version) = stuck();
+    for lba in [30, 3] {
+        world.put(lba);
+        world.drain();
+        assert_eq!(world.last(), Err(RequestError::Io), "it went to the members");
+    }
+    assert_eq!(world.read_one(3), version);
+    world.has_room();
+    world.until(|world| world.engine().array_health() != ArrayHealth::Failed);
+    world.drain();
+    let last = world.put(3);
+    world.drain();
+    assert_eq!(world.read_one(3), last);
+    assert_eq!(world.flush(), Ok(()));
+}
+
+#[test]
+fn a_stop_tells_that_something_was_lost_and_is_none() {
+    let (mut world, _) = stuck();
+    let number = world.command(Command::Stop);
+    world.until(|world| world.answers.iter().any(|&(answered, _)| answered == number));
+    assert_eq!(world.answers.last(), Some(&(number, Err(CommandError::NotHome))));
+    let refused = world.put(30);
+    assert_eq!(world.last(), Err(RequestError::Stopping), "{refused}");
+    world.cut_power();
+    world.drain();
+    assert_ne!(world.engine().status().dirty_regions.0, 0, "it was no clean stop");
+}
+
+#[test]
+fn a_stop_brings_home_what_is_held() {
+    let mut world = cached(Level::Raid5, 3);
+    let version = world.put(3);
+    let number = world.command(Command::Stop);
+    world.until(|world| world.answers.contains(&(number, Ok(()))));
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(3), version);
+}
+
+#[test]
+fn a_device_without_power_holds_what_was_flushed() {
+    let mut world = cached(Level::Raid5, 3);
+    let version = world.put(3);
+    world.begin(0, Op::Flush, 0, 0);
+    world.until(|world| !world.waits(0));
+    world.put(3);
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(3), version, "what was written later is lost");
+}
