@@ -134,13 +134,6 @@ impl Machine {
         }
     }
 
-    /// The write cache in memory holds writes from now on, or lets them go past, if there is one.
-    pub fn set_holds(&mut self, holds: bool) {
-        if let Self::Cached(array) = self {
-            array.set_holds(holds);
-        }
-    }
-
     /// The engine of a group, to look at and to encode its writes.
     ///
     /// # Panics

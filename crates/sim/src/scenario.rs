@@ -308,6 +308,7 @@ impl Playable for Scenario {
         s.with(|s| s.whole_entries = false);
         s.with(|s| s.warm_blocks = 0);
         s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.orders = false));
+        s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.accepts = false));
         s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.own_tags = 16));
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
@@ -383,6 +384,11 @@ impl Scenario {
     #[must_use]
     pub fn cached(mut self, seed: u64) -> Self {
         let mut source = Source::seed(seed ^ 0xcac_4ed5);
+        if source.chance(1, 6)
+            && let Some(reshaped) = self.clone().reshaped(seed)
+        {
+            self = reshaped;
+        }
         self.volatile = Some(Volatile::choose(&mut source, self.chunk));
         self.tags = self.tags.max(2);
         let load = &mut self.load;
@@ -390,7 +396,7 @@ impl Scenario {
         load.flush = source.one_of(&[0, 1, 1, 3]);
         load.fua = source.one_of(&[0, 2, 8, 20]);
         (load.discard, load.zeroes) = (source.one_of(&[0, 1, 2]), source.one_of(&[0, 1, 2]));
-        self.requests = source.one_of(&[100, 100, 300]);
+        self.requests = self.requests.min(source.one_of(&[100, 100, 300]));
         self
     }
 

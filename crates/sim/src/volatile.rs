@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use raidcore::engine::{Engine, Hold};
+use raidcore::meta::Assembled;
 use raidlog::cache::CacheConfig;
 use raidlog::{CachedArray, Machine};
 use serde::{Deserialize, Serialize};
 
 use crate::hold::AnyOrder;
+use crate::scenario::Scenario;
 use crate::source::Source;
 
 /// A write cache in memory.
@@ -24,6 +26,8 @@ pub struct Volatile {
     pub linger: u64,
     /// Whether it comes home in another order than by age when room is wanted.
     pub orders: bool,
+    /// Whether starts may accept that writes were lost.
+    pub accepts: bool,
 }
 
 impl Volatile {
@@ -36,6 +40,7 @@ impl Volatile {
             own_tags: source.one_of(&[1, 3, 16, 64]),
             linger: source.one_of(&[50, 1000, 20_000, 5_000_000]),
             orders: source.chance(1, 2),
+            accepts: source.chance(1, 2),
         }
     }
 
@@ -55,6 +60,16 @@ impl Volatile {
         let order = self.orders.then(|| Box::<AnyOrder>::default() as Box<dyn Hold>);
         Machine::Cached(Box::new(CachedArray::new(self.config(tags), engine, order)))
     }
+}
+
+/// Whether a start accepts that writes were lost.
+pub(crate) fn accepts_loss(
+    scenario: &Scenario,
+    assembled: &Assembled,
+    source: &mut Source,
+) -> bool {
+    let may = scenario.volatile.is_some_and(|volatile| volatile.accepts);
+    may && assembled.record.has_lost_writes() && source.chance(1, 2)
 }
 
 /// Blocks that a write cache in memory has held.

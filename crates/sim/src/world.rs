@@ -32,7 +32,7 @@ use crate::scenario::Scenario;
 use crate::source::Source;
 use crate::summary::Summary;
 use crate::under_way::{Outstanding, Pending};
-use crate::volatile::cached;
+use crate::volatile::{accepts_loss, cached};
 
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
@@ -95,6 +95,8 @@ pub(crate) struct World {
     pub(crate) target: (Level, usize, u32),
     /// How many stripes it has since it became larger, if it did.
     pub(crate) enlarged: Option<u64>,
+    /// Writes that were acknowledged from memory are lost, and no start has accepted that.
+    pub(crate) lost: bool,
     sink: Option<Sink>,
 }
 
@@ -152,6 +154,7 @@ impl World {
             has_begun: false,
             target: (Level::Raid0, 0, 0),
             enlarged: None,
+            lost: false,
             sink,
         };
         world.begin_life();
@@ -396,16 +399,18 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
 /// A machine: an engine, behind a cache if the scenario has one.
 pub(crate) fn start(
     scenario: &Scenario,
-    assembled: Assembled,
+    mut assembled: Assembled,
     devices: &[Option<DeviceId>],
     source: &mut Source,
     now: Instant,
 ) -> Machine {
+    let accepts = accepts_loss(scenario, &assembled, source);
     let mut config = config(scenario, source);
     let cache = scenario.volatile;
     if let Some(cache) = cache {
         config = CachedArray::engine_config(&cache.config(scenario.tags), config);
     }
+    assembled.begin_volatile(cache.is_some(), accepts);
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     engine.set_steering(around(scenario));
     match cache {

@@ -210,6 +210,10 @@ pub enum Command {
     Resume,
     /// Put it on record that the array is to follow a policy. What that means is up to the host.
     SetPolicy(PolicyName),
+    /// Put it on record whether the host may acknowledge writes from memory, before the engine has them. It
+    /// may when this is answered; if not, all of them are at home before it is asked for. With a write cache
+    /// in memory above the engine, that sees to both.
+    SetVolatile(bool),
     /// Bring home all that is staged now, whatever room there is and whichever members are busy. The
     /// answer does not wait for it.
     BringHome,
@@ -309,6 +313,9 @@ pub enum CommandError {
         "writes that were acknowledged from memory could not be written to the members, and are lost"
     )]
     NotHome,
+    /// Another command like it is under way.
+    #[error("the last such command is still under way: try again when it has ended")]
+    UnderWay,
 }
 
 /// What the engine wants done.

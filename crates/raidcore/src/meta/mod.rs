@@ -33,6 +33,7 @@ mod sieve;
 mod staged;
 mod substitutes;
 mod superblock;
+mod volatile;
 
 pub use assemble::{AssembleOptions, Assembled, assemble};
 pub use checksum::checksum;
@@ -68,3 +69,4 @@ pub use scrubbed::{ScrubEnd, ScrubRecord};
 pub use shapes::{can_distribute, can_stage, spare_copies};
 pub use sieve::{SievedImage, StagedRing};
 pub use superblock::{SuperblockError, choose as choose_superblock};
+pub use volatile::VolatileWrites;

@@ -12,7 +12,17 @@ use super::api::{Action, CacheConfig};
 use crate::array::{self, STOP};
 use crate::machine::{ONLY, Pool};
 
-/// An array behind a write cache in memory.
+/// A command that tells whether writes are held, on its way.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// All that is held comes home first, unless a trip fails after so many that have failed before.
+    Leaving { number: u64, failed: u64 },
+    /// The engine puts it on record.
+    Recording { number: u64, holds: bool },
+}
+
+/// An array behind a write cache in memory. Writes are held if its record says so when it is started, and as
+/// [`Command::SetVolatile`] says from then on: after that is on record, or until it is.
 pub struct CachedArray {
     cache: WriteCache,
     engine: Engine,
@@ -20,6 +30,7 @@ pub struct CachedArray {
     ended: VecDeque<(Tag, Result<(), RequestError>)>,
     /// The number of the command that stops it, until the engine has it.
     stop: Option<u64>,
+    change: Option<Change>,
     /// Scratch space.
     above: Vec<Action>,
     below: Vec<engine::Action>,
@@ -34,11 +45,14 @@ impl CachedArray {
         order: Option<alloc::boxed::Box<dyn engine::Hold>>,
     ) -> Self {
         let first = engine.scratch_buffers();
+        let mut cache = WriteCache::new(config, engine.geometry(), first, order);
+        cache.set_holds(engine.volatile().held);
         Self {
-            cache: WriteCache::new(config, engine.geometry(), first, order),
+            cache,
             engine,
             ended: VecDeque::new(),
             stop: None,
+            change: None,
             above: Vec::new(),
             below: Vec::new(),
         }
@@ -60,11 +74,6 @@ impl CachedArray {
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine
-    }
-
-    /// The cache holds writes from now on, or lets them go past, as [`WriteCache::set_holds`].
-    pub fn set_holds(&mut self, holds: bool) {
-        self.cache.set_holds(holds);
     }
 
     pub(crate) fn engine_mut(&mut self) -> &mut Engine {
@@ -98,6 +107,9 @@ impl CachedArray {
             engine::Input::Command { number, command: Command::Stop } => {
                 return self.stop(now, number, out);
             }
+            engine::Input::Command { number, command: Command::SetVolatile(holds) } => {
+                return self.set_volatile(now, number, holds, out);
+            }
             engine::Input::Command { command: Command::BringHome, .. } => {
                 self.with_cache(now, out, |cache, above| cache.bring_home(now, above));
             }
@@ -126,8 +138,8 @@ impl CachedArray {
 
     fn request(&mut self, now: Instant, request: Request, out: &mut Vec<array::Action>) {
         let end = request.lba.0.checked_add(u64::from(request.blocks));
-        let within = end.is_some_and(|end| end <= self.engine.layout().capacity());
-        let takes = within && request.blocks > 0 && self.engine.is_serving();
+        let within = end.is_some_and(|end| end <= self.engine.capacity());
+        let takes = within && request.blocks > 0 && self.engine.takes_writes();
         let bad = request.op != Op::Flush && !within;
         if bad && self.stop.is_none() {
             // The engine says what is wrong.
@@ -138,9 +150,56 @@ impl CachedArray {
         self.settle(now, out);
     }
 
+    fn set_volatile(
+        &mut self,
+        now: Instant,
+        number: u64,
+        holds: bool,
+        out: &mut Vec<array::Action>,
+    ) {
+        let refused = match (self.stop, self.change) {
+            (Some(_), _) => Some(CommandError::Stopping),
+            (None, Some(_)) => Some(CommandError::UnderWay),
+            (None, None) => None,
+        };
+        if let Some(error) = refused {
+            out.push(answer(number, Err(error)));
+        } else if holds || !self.engine.is_serving() {
+            self.record(now, number, holds, out);
+        } else {
+            self.cache.set_holds(false);
+            let failed = self.cache.status().counters.failed_trips;
+            self.change = Some(Change::Leaving { number, failed });
+            self.with_cache(now, out, |cache, above| cache.bring_home(now, above));
+        }
+        self.settle(now, out);
+    }
+
+    fn record(&mut self, now: Instant, number: u64, holds: bool, out: &mut Vec<array::Action>) {
+        self.change = Some(Change::Recording { number, holds });
+        let command = Command::SetVolatile(holds);
+        self.pass(now, engine::Input::Command { number, command }, out);
+    }
+
+    /// Goes on with leaving the cache.
+    fn leave(&mut self, now: Instant, out: &mut Vec<array::Action>) {
+        let Some(Change::Leaving { number, failed }) = self.change else { return };
+        if self.cache.is_empty() {
+            self.record(now, number, false, out);
+        } else if self.cache.status().counters.failed_trips > failed {
+            self.change = None;
+            self.cache.set_holds(true);
+            out.push(answer(number, Err(CommandError::NotHome)));
+        }
+    }
+
     /// Stops the engine once everything is at home.
     fn stop(&mut self, now: Instant, number: u64, out: &mut Vec<array::Action>) {
         self.stop = Some(number);
+        if let Some(Change::Leaving { number, .. }) = self.change {
+            self.change = None;
+            out.push(answer(number, Err(CommandError::Stopping)));
+        }
         self.with_cache(now, out, |cache, above| cache.stop(now, above));
         self.settle(now, out);
     }
@@ -188,8 +247,18 @@ impl CachedArray {
                     let action = engine::Action::Io(io);
                     out.push(array::Action::Array { group: ONLY, action });
                 }
+                engine::Action::Answer { number, result } => {
+                    if let Some(Change::Recording { number: change, holds }) = self.change
+                        && change == number
+                    {
+                        self.change = None;
+                        if result.is_ok() {
+                            self.cache.set_holds(holds);
+                        }
+                    }
+                    out.push(answer(number, result));
+                }
                 action @ (engine::Action::Compute(_)
-                | engine::Action::Answer { .. }
                 | engine::Action::Note(_)
                 | engine::Action::Release(_)) => {
                     out.push(array::Action::Array { group: ONLY, action });
@@ -203,6 +272,7 @@ impl CachedArray {
         while let Some((tag, result)) = self.ended.pop_front() {
             self.with_cache(now, out, |cache, above| cache.ended(now, tag, result, above));
         }
+        self.leave(now, out);
         let Some(number) = self.stop else { return };
         if self.cache.is_at_rest() {
             self.stop = None;
@@ -215,10 +285,7 @@ impl CachedArray {
             let result = Err(CommandError::NotHome);
             out.push(match number {
                 STOP => array::Action::Stopped(result),
-                number => {
-                    let action = engine::Action::Answer { number, result };
-                    array::Action::Array { group: ONLY, action }
-                }
+                number => answer(number, result),
             });
         }
     }
@@ -242,4 +309,9 @@ impl CachedArray {
     pub(crate) fn waiting_for(&self, io: engine::IoId) -> impl Iterator<Item = Tag> + '_ {
         self.engine.waiting_for(io).iter().filter_map(|&tag| self.cache.user_of(tag))
     }
+}
+
+fn answer(number: u64, result: Result<(), CommandError>) -> array::Action {
+    let action = engine::Action::Answer { number, result };
+    array::Action::Array { group: ONLY, action }
 }

@@ -177,7 +177,7 @@ impl WriteCache {
     }
 
     /// From now on writes are held, or go past.
-    pub fn set_holds(&mut self, holds: bool) {
+    pub(crate) fn set_holds(&mut self, holds: bool) {
         self.holds = holds;
     }
 
@@ -187,6 +187,11 @@ impl WriteCache {
         let due = self.held.first_able(&self.past).filter(|_| self.trips.has_room());
         let due = due.map(|since| since + self.config.linger);
         due.into_iter().chain(self.retry).min()
+    }
+
+    /// Whether nothing is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// After a stop, whether nothing is held and nothing under way.

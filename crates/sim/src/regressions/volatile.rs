@@ -2,7 +2,7 @@
 
 use raidcore::engine::{ArrayHealth, Command, CommandError, Op, Request, RequestError};
 use raidcore::geometry::Level;
-use raidcore::meta::Consistency;
+use raidcore::meta::{Consistency, VolatileWrites};
 use raidcore::units::{Lba, Tag};
 use raidlog::cache::{CacheCounters, CacheStatus};
 
@@ -17,8 +17,8 @@ const STRIPE: u64 = 8;
 fn cached(level: Level, members: usize) -> World {
     let mut scenario = scenario(level, members, Consistency::Bitmap);
     let (blocks, most, own_tags) = (64, 8, 16);
-    let (linger, orders) = (5_000_000, false);
-    scenario.volatile = Some(Volatile { blocks, most, own_tags, linger, orders });
+    let (linger, orders, accepts) = (5_000_000, false, false);
+    scenario.volatile = Some(Volatile { blocks, most, own_tags, linger, orders, accepts });
     play(1, scenario)
 }
 
@@ -38,6 +38,11 @@ impl World {
 
     fn cache(&self) -> CacheStatus {
         self.machine.cached().expect("there is a cache").cache().status()
+    }
+
+    fn leave(&mut self) {
+        let number = self.command(Command::SetVolatile(false));
+        self.until(|world| world.answers.contains(&(number, Ok(()))));
     }
 
     fn flush(&mut self) -> Result<(), RequestError> {
@@ -215,4 +220,83 @@ fn a_device_without_power_holds_what_was_flushed() {
     world.cut_power();
     world.drain();
     assert_eq!(world.read_one(3), version, "what was written later is lost");
+}
+
+#[test]
+fn nothing_is_held_before_that_is_on_record() {
+    let mut world = cached(Level::Raid5, 3);
+    world.leave();
+    let number = world.command(Command::SetVolatile(true));
+    world.put(3);
+    assert!(world.waits(0), "it goes to the members");
+    world.until(|world| world.answers.contains(&(number, Ok(()))));
+    world.drain();
+    world.put(3);
+    assert!(!world.waits(0));
+    world.cut_power();
+    assert!(world.engine().volatile().lost);
+}
+
+#[test]
+fn a_cache_is_left_once_at_a_time_and_not_amid_a_stop() {
+    let mut world = cached(Level::Raid5, 3);
+    world.put(3);
+    let first = world.command(Command::SetVolatile(false));
+    for holds in [false, true] {
+        let number = world.command(Command::SetVolatile(holds));
+        assert_eq!(world.answers.last(), Some(&(number, Err(CommandError::UnderWay))));
+    }
+    let stop = world.command(Command::Stop);
+    assert_eq!(world.answers.last(), Some(&(first, Err(CommandError::Stopping))));
+    world.until(|world| world.answers.contains(&(stop, Ok(()))));
+}
+
+#[test]
+fn a_cache_is_left_when_all_is_at_home() {
+    let mut world = cached(Level::Raid5, 3);
+    let version = world.put(3);
+    world.leave();
+    assert_eq!((world.cache().held, world.cache().holds), (0, false));
+    world.put(5);
+    assert!(world.waits(0), "it goes to the members");
+    world.drain();
+    world.begin(0, Op::Flush, 0, 0);
+    world.drain();
+    world.cut_power();
+    assert!(!world.engine().volatile().lost, "nothing was in memory");
+    world.drain();
+    assert_eq!(world.read_one(3), version);
+}
+
+#[test]
+fn a_cache_that_can_not_be_emptied_is_not_left() {
+    let (mut world, version) = stuck();
+    let number = world.command(Command::SetVolatile(false));
+    world.until(|world| world.answers.iter().any(|&(answered, _)| answered == number));
+    assert_eq!(world.answers.last(), Some(&(number, Err(CommandError::NotHome))));
+    assert!(world.cache().holds);
+    assert_eq!(world.read_one(3), version);
+}
+
+#[test]
+fn a_loss_is_on_record_until_a_start_accepts_it() {
+    let mut world = cached(Level::Raid5, 3);
+    world.put(3);
+    world.cut_power();
+    assert!(world.engine().volatile().lost);
+    world.restart();
+    let writes = |world: &World| world.superblocks().map(|(_, s)| s.record.volatile).next();
+    let lost = writes(&world).expect("there are superblocks");
+    assert!(lost.lost, "it was stopped cleanly since");
+}
+
+#[test]
+fn after_a_clean_stop_no_write_is_in_memory() {
+    let mut world = cached(Level::Raid5, 3);
+    world.put(3);
+    let number = world.command(Command::Stop);
+    world.until(|world| world.answers.contains(&(number, Ok(()))));
+    for (_, superblock) in world.superblocks() {
+        assert_eq!(superblock.record.volatile, VolatileWrites::default());
+    }
 }

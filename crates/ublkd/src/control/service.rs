@@ -312,12 +312,11 @@ impl Service {
         let (volatile, has_memory) =
             (scheme.cache().is_volatile(), self.volatile().await?.is_some());
         if has_memory && !volatile {
-            // A crash is no reason to take the array from its users once another cache is on record.
-            self.leave_cache().await?;
+            self.command_all(Command::SetVolatile(false)).await?;
         }
         self.command_all(Command::SetPolicy(policy_name(scheme))).await?;
         if has_memory && volatile {
-            self.holds(true).await?;
+            self.command_all(Command::SetVolatile(true)).await?;
         }
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
         let name = scheme.to_string();
@@ -441,6 +440,7 @@ impl Service {
                 CommandError::Stopping => "stopping",
                 CommandError::NotRecorded => "not-recorded",
                 CommandError::NotHome => "not-home",
+                CommandError::UnderWay => "under-way",
                 CommandError::Starting => "starting",
                 CommandError::NothingToCompare => "nothing-to-compare",
             },

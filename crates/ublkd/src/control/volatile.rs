@@ -1,16 +1,10 @@
-//! The write cache in memory, for programs and for people, and how it is left.
-
-use std::time::Duration;
+//! The write cache in memory, for programs and for people.
 
 use evenkeel_client::{Problem, Refusal, VolatileReport};
-use raidcore::engine::Command;
 use raidcore::units::BLOCK_BYTES;
 
 use super::service::Service;
 use crate::host::CacheState;
-
-/// How often it is looked whether all is at home.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The report of a write cache in memory.
 fn volatile_report(state: &CacheState) -> VolatileReport {
@@ -54,34 +48,5 @@ impl Service {
     pub(super) async fn volatile(&self) -> Result<Option<VolatileReport>, Refusal> {
         let state = self.host.cache().await.map_err(|error| self.refusal(error))?;
         Ok(state.as_ref().map(volatile_report))
-    }
-
-    /// Lets writes go past the write cache in memory from now on, and waits until all is at home.
-    pub(super) async fn leave_cache(&self) -> Result<(), Refusal> {
-        self.holds(false).await?;
-        loop {
-            self.command_all(Command::BringHome).await?;
-            match self.volatile().await? {
-                Some(cache) if cache.stuck_bytes > 0 => {
-                    self.holds(true).await?;
-                    let message = format!(
-                        "{} bytes that it holds could not be written to the members",
-                        cache.stuck_bytes
-                    );
-                    let name = &self.facts.name;
-                    return Err(Refusal::new("not-home", message)
-                        .hint(format!("`evenkeel status {name}` tells what is wrong")));
-                }
-                Some(cache) if cache.dirty_bytes > 0 || cache.waiting_writes > 0 => {
-                    tokio::time::sleep(LOOK).await;
-                }
-                Some(_) | None => return Ok(()),
-            }
-        }
-    }
-
-    /// Lets the write cache in memory hold writes, or lets them go past.
-    pub(super) async fn holds(&self, holds: bool) -> Result<(), Refusal> {
-        self.host.set_holds(holds).await.map_err(|error| self.refusal(error))
     }
 }

@@ -119,11 +119,6 @@ impl HostHandle {
         self.order(Order::Cache)
     }
 
-    /// Lets the write cache in memory hold writes, or lets them go past.
-    pub fn set_holds(&self, holds: bool) -> Answer<()> {
-        self.order(|answer| Order::SetHolds(holds, answer))
-    }
-
     /// Why there is no log volume in its groups, if that was found.
     #[must_use]
     pub fn lost(&self) -> Option<RecoveryError> {
@@ -300,7 +295,6 @@ pub(super) enum Order {
     Status(GroupId, Reply<Status>),
     Log(Reply<Option<LogStatus>>),
     Cache(Reply<Option<CacheState>>),
-    SetHolds(bool, Reply<()>),
     Flash(Reply<Vec<(DeviceId, FlashReport)>>),
     FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
     SetScheme(Scheme, Reply<()>),
@@ -427,7 +421,6 @@ impl Shared {
             Order::Status(_, answer) => reply(answer, Err(why())),
             Order::Log(answer) => reply(answer, Err(why())),
             Order::Cache(answer) => reply(answer, Err(why())),
-            Order::SetHolds(_, answer) => reply(answer, Err(why())),
             Order::Flash(answer) => reply(answer, Err(why())),
             Order::FlashLog { answer, .. } => reply(answer, Err(why())),
             Order::SetScheme(_, answer) => reply(answer, Err(why())),

@@ -24,10 +24,6 @@ impl Data {
             Order::Status(group, answer) => reply(answer, Ok(self.machine.engine(group).status())),
             Order::Log(answer) => reply(answer, Ok(log::status(&self.machine))),
             Order::Cache(answer) => reply(answer, Ok(cache::state(self.now, &self.machine))),
-            Order::SetHolds(holds, answer) => {
-                self.machine.set_holds(holds);
-                reply(answer, Ok(()));
-            }
             Order::Flash(answer) => reply(answer, Ok(self.flash())),
             Order::FlashLog { device, since, answer } => {
                 reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
