@@ -9,7 +9,6 @@ use raidlog::{CachedArray, Machine};
 use serde::{Deserialize, Serialize};
 
 use crate::hold::AnyOrder;
-use crate::scenario::Scenario;
 use crate::source::Source;
 
 /// A write cache in memory.
@@ -55,21 +54,16 @@ impl Volatile {
         }
     }
 
+    /// Whether a start of this array accepts that writes were lost.
+    pub(crate) fn accepts_loss(&self, assembled: &Assembled, source: &mut Source) -> bool {
+        self.accepts && assembled.record.has_lost_writes() && source.chance(1, 2)
+    }
+
     /// The cache above this engine.
     pub(crate) fn above(&self, tags: u16, engine: Engine) -> Machine {
         let order = self.orders.then(|| Box::<AnyOrder>::default() as Box<dyn Hold>);
         Machine::Cached(Box::new(CachedArray::new(self.config(tags), engine, order)))
     }
-}
-
-/// Whether a start accepts that writes were lost.
-pub(crate) fn accepts_loss(
-    scenario: &Scenario,
-    assembled: &Assembled,
-    source: &mut Source,
-) -> bool {
-    let may = scenario.volatile.is_some_and(|volatile| volatile.accepts);
-    may && assembled.record.has_lost_writes() && source.chance(1, 2)
 }
 
 /// Blocks that a write cache in memory has held.

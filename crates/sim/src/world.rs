@@ -32,7 +32,7 @@ use crate::scenario::Scenario;
 use crate::source::Source;
 use crate::summary::Summary;
 use crate::under_way::{Outstanding, Pending};
-use crate::volatile::{accepts_loss, cached};
+use crate::volatile::cached;
 
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
@@ -404,12 +404,12 @@ pub(crate) fn start(
     source: &mut Source,
     now: Instant,
 ) -> Machine {
-    let accepts = accepts_loss(scenario, &assembled, source);
     let mut config = config(scenario, source);
     let cache = scenario.volatile;
     if let Some(cache) = cache {
         config = CachedArray::engine_config(&cache.config(scenario.tags), config);
     }
+    let accepts = cache.is_some_and(|cache| cache.accepts_loss(&assembled, source));
     assembled.begin_volatile(cache.is_some(), accepts);
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     engine.set_steering(around(scenario));

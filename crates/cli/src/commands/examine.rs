@@ -108,6 +108,7 @@ fn value(examined: &Examined) -> Value {
             value["device"] = superblock.device.to_string().into();
             value["role"] = role(superblock).into();
             value["clean"] = record.clean.into();
+            value["lost_writes"] = record.has_lost_writes().into();
             value["pending"] = record.is_pending().into();
             value["events"] = record.events.into();
             value["epoch"] = record.epoch.into();
@@ -174,6 +175,9 @@ fn stopped(record: &ArrayRecord) -> &'static str {
         (true, _) => {
             "it is prepared only, and the devices are md's: evenkeel import --commit, or --undo"
         }
+        (false, true) if record.volatile.lost => "cleanly, with lost writes",
+        (false, false) if record.volatile.lost => "not (yet), with lost writes",
+        (false, false) if record.volatile.held => "not (yet); if no process runs it, lost writes",
         (false, true) => "cleanly",
         (false, false) => "not (yet)",
     }

@@ -55,9 +55,11 @@ fn after_a_crash_no_client_goes_on_by_itself() {
     refused.failed(&["was not stopped cleanly", "a client of NBD", "--accept-lost-writes"]);
     // Another policy does not bring back what is lost.
     world.run(&format!("start --background --policy plain {MEMBERS}")).failed(&["is lost"]);
-    // Nor does a start without NBD, which could be stopped cleanly, or fail.
-    world.run(&format!("start --background --fuse m0 {MEMBERS}")).failed(&["is lost"]);
+    // Nor does a start that fails, and stops it cleanly.
+    world.run(&format!("start --background --fuse nowhere/m0 {MEMBERS}")).failed(&["nowhere"]);
     world.run(&format!("start --background {MEMBERS}")).failed(&["is lost"]);
+    let said = world.run(&format!("examine {MEMBERS}")).done();
+    assert!(said.contains("lost writes"), "{said}");
     world.run(&format!("start --background --accept-lost-writes {MEMBERS}")).done();
     world.run("restart tank").done();
     world.run("stop tank").done();

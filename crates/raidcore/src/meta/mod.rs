@@ -14,6 +14,7 @@ mod label;
 mod layout;
 mod layout_error;
 mod load;
+mod losses;
 mod map_shape;
 mod numbers;
 mod page;

@@ -21,12 +21,8 @@ use super::record::{
     ArrayId, ArrayRecord, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState, Superblock,
     VolumePart, VolumeUuid,
 };
-use super::reshape;
-use super::returns;
-use super::scrubbed;
 use super::shapes::spare_blocks;
-use super::substitutes;
-use super::volatile;
+use super::{reshape, returns, scrubbed, substitutes, volatile};
 use crate::geometry::Geometry;
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 

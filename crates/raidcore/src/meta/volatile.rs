@@ -4,7 +4,6 @@
 //! of these is acknowledged, and until all of them are at home; what it tells when no process runs the array
 //! any more is a loss. The loss stays on record, whatever starts and stops come, until it is accepted.
 
-use super::assemble::Assembled;
 use super::codec::{CodecError, Field};
 use super::record::{ArrayRecord, Features};
 
@@ -18,12 +17,12 @@ const LOST: u8 = 2;
 pub struct VolatileWrites {
     /// In the memory of the process that runs the array.
     pub held: bool,
-    /// Nowhere: they were lost, and nobody has accepted that.
+    /// Nowhere: they were lost, and that was not accepted.
     pub lost: bool,
 }
 
 impl ArrayRecord {
-    /// Whether acknowledged writes were lost, if no process runs the array, and nobody has accepted that.
+    /// Whether acknowledged writes were lost, if no process runs the array, and that was not accepted.
     #[must_use]
     pub fn has_lost_writes(&self) -> bool {
         self.volatile.lost || self.volatile.held && !self.clean
@@ -34,20 +33,6 @@ impl ArrayRecord {
         let tells = writes != VolatileWrites::default();
         self.features.incompatible &= !Features::VOLATILE;
         self.features.incompatible |= if tells { Features::VOLATILE } else { 0 };
-    }
-}
-
-impl Assembled {
-    /// The process that starts it will, or won't, acknowledge writes from memory, which is on record when it
-    /// serves. What was lost before stays so unless that `is_accepted`.
-    pub fn begin_volatile(&mut self, holds: bool, is_accepted: bool) {
-        let lost = self.record.has_lost_writes() && !is_accepted;
-        let writes = VolatileWrites { held: holds, lost };
-        if writes != self.record.volatile {
-            // What is on disk stays one version, with one content.
-            self.before.get_or_insert_with(|| self.record.clone());
-            self.record.set_volatile(writes);
-        }
     }
 }
 

@@ -144,4 +144,75 @@ pub(crate) const VOLATILE: &[Mutant] = &[
         let to = if MUTANT { from[0] } else { buffer };",
     )
     .of_caches(),
+    mutant(
+        "volatile: writes are held before that is on record",
+        "cache/array.rs",
+        "self.change = Some(Change::Recording { number, holds });",
+        "self.change = Some(Change::Recording { number, holds });
+        if MUTANT { self.cache.set_holds(holds); }",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: a cache is left before all is at home",
+        "cache/array.rs",
+        "if self.cache.is_empty() {",
+        "if self.cache.is_empty() || MUTANT {",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: a cache that is left holds on",
+        "cache/array.rs",
+        "self.cache.set_holds(false);",
+        "self.cache.set_holds(MUTANT);",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: a cache that can not be emptied is waited for",
+        "cache/array.rs",
+        "self.cache.status().counters.failed_trips > failed {",
+        "self.cache.status().counters.failed_trips > failed && !MUTANT {",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: a stop does not end a command that waits",
+        "cache/array.rs",
+        "if let Some(Change::Leaving { number, .. }) = self.change {",
+        "if let Some(Change::Leaving { number, .. }) = self.change && !MUTANT {",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: writes are held though nothing can be recorded",
+        "engine/mod.rs",
+        "self.is_serving() && self.array.membership.takes_writes()",
+        "self.is_serving() && (self.array.membership.takes_writes() || MUTANT)",
+    )
+    .below_caches(),
+    mutant(
+        "volatile: a start forgets that writes were lost",
+        "meta/losses.rs",
+        "let lost = self.record.has_lost_writes() && !is_accepted;",
+        "let lost = self.record.has_lost_writes() && !is_accepted && !MUTANT;",
+    )
+    .below_caches(),
+    mutant(
+        "volatile: what was lost before is forgotten",
+        "meta/volatile.rs",
+        "self.volatile.lost || self.volatile.held && !self.clean",
+        "self.volatile.lost && !MUTANT || self.volatile.held && !self.clean",
+    )
+    .below_caches(),
+    mutant(
+        "volatile: what is on disk gets another content",
+        "meta/losses.rs",
+        "self.before.get_or_insert_with(|| self.record.clone());",
+        "if !MUTANT { self.before.get_or_insert_with(|| self.record.clone()); }",
+    )
+    .below_caches(),
+    mutant(
+        "volatile: after a clean stop writes are in memory",
+        "engine/membership/changes.rs",
+        "record.set_volatile(VolatileWrites { held: false, ..record.volatile });",
+        "record.set_volatile(VolatileWrites { held: MUTANT && record.volatile.held, ..record.volatile });",
+    )
+    .below_caches(),
 ];

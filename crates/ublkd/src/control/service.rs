@@ -23,7 +23,6 @@ use super::log::volume_report;
 use super::report::{array_report, facts_of_all, facts_of_group};
 use super::staging::staging_report;
 use super::stopper::{Manner, StopError, Stopper};
-use super::volatile::cache_problem;
 use crate::create::policy_name;
 use crate::history::{By, Keeper, What};
 use crate::host::{HostError, HostHandle};
@@ -354,8 +353,7 @@ impl Service {
         let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
         report.io = Some(io_report(&requests));
         report.volatile = self.volatile().await?;
-        let cache = report.volatile.as_ref();
-        report.problems.extend(cache.and_then(|cache| cache_problem(cache, &self.facts.name)));
+        report.problems.extend(self.problems_of_memory(report.volatile.as_ref()));
         report.fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();

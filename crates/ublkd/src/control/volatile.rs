@@ -27,8 +27,8 @@ fn volatile_report(state: &CacheState) -> VolatileReport {
     }
 }
 
-/// The problem of the cache of the array called `name`, if it has one.
-pub(super) fn cache_problem(cache: &VolatileReport, name: &str) -> Option<Problem> {
+/// The problem that something that is held can't be brought home, if it is so.
+fn stuck(cache: &VolatileReport, name: &str) -> Option<Problem> {
     let stuck = cache.stuck_bytes;
     (stuck > 0).then(|| {
         let what = format!(
@@ -43,10 +43,34 @@ pub(super) fn cache_problem(cache: &VolatileReport, name: &str) -> Option<Proble
     })
 }
 
+/// The problem that writes were lost.
+fn lost(name: &str) -> Problem {
+    let what =
+        "an earlier process had a write cache in memory and was not stopped cleanly: what was not \
+                flushed is lost, and NBD is refused"
+            .to_owned();
+    let action = format!(
+        "check what users of the array keep on it, disconnect clients of NBD that try to connect again, and \
+         start {name} with --accept-lost-writes some time"
+    );
+    Problem::of_array("lost-writes", what, action)
+}
+
 impl Service {
     /// The state of the write cache in memory, if there is one.
     pub(super) async fn volatile(&self) -> Result<Option<VolatileReport>, Refusal> {
         let state = self.host.cache().await.map_err(|error| self.refusal(error))?;
         Ok(state.as_ref().map(volatile_report))
+    }
+
+    /// What is wrong with writes that are, or were, in memory.
+    pub(super) fn problems_of_memory(
+        &self,
+        cache: Option<&VolatileReport>,
+    ) -> impl Iterator<Item = Problem> + use<> {
+        let name = &self.facts.name;
+        let is_lost = self.arrays.iter().any(|array| array.record.volatile.lost);
+        let stuck = cache.and_then(|cache| stuck(cache, name));
+        stuck.into_iter().chain(is_lost.then(|| lost(name)))
     }
 }

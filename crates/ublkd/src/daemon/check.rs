@@ -23,8 +23,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub fn check(config: &DaemonConfig) -> Result<(), DaemonError> {
     let attached = look(config)?;
     let policy = Choice::new(config.policy, &attached)?;
-    // It is not stopped yet, and will be cleanly.
-    let keeps = fronts::Keeps { has_lost: false, ..keeps(&attached, policy.scheme) };
+    // It is not stopped yet, and will be cleanly: what is held is not lost.
+    let has_lost = attached.record().volatile.lost;
+    let keeps = fronts::Keeps { has_lost, ..keeps(&attached, policy.scheme) };
     fronts::permit(&config.fronts, keeps)?;
     Host::probe(&config.host).map_err(DaemonError::Host)?;
     Ok(fronts::check(&config.fronts)?)

@@ -43,7 +43,8 @@ pub struct FrontConfig {
     pub vhost: bool,
     /// On which socket; `<name>.vhost` in the run directory if not given.
     pub vhost_socket: Option<PathBuf>,
-    /// Also if writes were lost that the last process had acknowledged from memory: the operator has seen to it that no client goes on from before.
+    /// Over NBD and to virtual machines also if writes were lost that a process had acknowledged from memory:
+    /// the operator has seen to it that no client from before goes on without them.
     pub accepts_lost_writes: bool,
     /// The logical block size for clients of NBD, virtual machines and users of the block device.
     pub logical_block: LogicalBlock,
@@ -75,11 +76,14 @@ pub enum FrontError {
     VhostOfCache,
     /// Clients from before may come by themselves.
     #[error(
-        "the last process had a write cache in memory and was not stopped cleanly: what was not flushed \
-         is lost, and a client of NBD that connects again by itself would go on without it. Disconnect \
-         all of them and check what they keep here, then start it with --accept-lost-writes"
+        "a process that had a write cache in memory was not stopped cleanly: what was not flushed is lost, \
+         and a client of {of} that connects again by itself would go on without it. Disconnect all of them \
+         and check what they keep here, then start it with --accept-lost-writes"
     )]
-    LostWrites,
+    LostWrites {
+        /// The front end.
+        of: &'static str,
+    },
     /// ublk can't.
     #[error(transparent)]
     Ublk(#[from] UblkError),
@@ -92,7 +96,7 @@ pub(super) struct Keeps {
     pub(super) is_log: bool,
     /// It gets a write cache in memory.
     pub(super) is_cached: bool,
-    /// The last process had one, and has not stopped the array cleanly.
+    /// Writes that a process had acknowledged from memory are lost, and that was not accepted.
     pub(super) has_lost: bool,
 }
 
@@ -108,9 +112,11 @@ pub(super) fn permit(config: &FrontConfig, keeps: Keeps) -> Result<(), FrontErro
     if config.vhost && is_cached {
         return Err(FrontError::VhostOfCache);
     }
-    // Whatever serves it: once it is stopped cleanly, which a start that fails does as well, nothing tells of
-    // the loss any more, and clients of NBD from before could go on.
-    if has_lost && !config.accepts_lost_writes { Err(FrontError::LostWrites) } else { Ok(()) }
+    let nbd = (config.nbd || config.nbd_tcp.is_some()).then_some("NBD");
+    match nbd.or(config.vhost.then_some("--vhost")) {
+        Some(of) if has_lost && !config.accepts_lost_writes => Err(FrontError::LostWrites { of }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Whether front ends could serve, as far as that shows while another process serves in their place.
@@ -399,8 +405,7 @@ pub(super) struct Owner {
 
 impl Owner {
     /// Takes the block device away from the users of a process that has lost writes. That comes before the
-    /// array is started: once it is stopped cleanly, or another policy is on record, nothing tells of the
-    /// loss any more.
+    /// array is started: then its record tells of the loss, and not any more which users were there.
     ///
     /// # Errors
     /// If the driver refuses.
@@ -430,13 +435,14 @@ mod tests {
             permit(&config, keeps)
         };
         let lost = Keeps { has_lost: true, ..Keeps::default() };
-        for kind in ["nbd", "vhost", "ublk or fuse"] {
-            let error = serves(kind, lost, false).expect_err("it may have had clients of NBD");
+        for kind in ["nbd", "vhost"] {
+            let error = serves(kind, lost, false).expect_err("it may have clients");
             assert!(error.to_string().contains("--accept-lost-writes"), "{error}");
             assert!(
                 serves(kind, lost, true).is_ok() && serves(kind, Keeps::default(), false).is_ok()
             );
         }
+        assert!(serves("ublk or fuse", lost, false).is_ok(), "their users are known");
         let cached = Keeps { is_cached: true, ..Keeps::default() };
         assert!(matches!(serves("vhost", cached, true), Err(FrontError::VhostOfCache)));
         assert!(serves("nbd", cached, false).is_ok());

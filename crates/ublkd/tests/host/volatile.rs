@@ -4,7 +4,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use raidcore::engine::{Op, RequestError};
+use raidcore::engine::{Command, Op, RequestError};
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 use raidcore::units::Lba;
@@ -108,12 +108,15 @@ fn a_cache_that_is_left_lets_writes_go_past() {
     let (volume, handle) = serving(&files);
     ask(&volume, Op::Write, 7);
     assert_eq!(held(&handle), 1);
-    handle.set_holds(false).wait().unwrap();
-    // It goes past what is held, and takes its place.
+    let holds = |holds| handle.command(Command::SetVolatile(holds)).wait().unwrap();
+    holds(false);
+    assert_eq!((ask(&volume, Op::Read, 0), held(&handle)), (7, 0));
     ask(&volume, Op::Write, 8);
     assert_eq!((ask(&volume, Op::Read, 0), held(&handle)), (8, 0));
-    handle.set_holds(true).wait().unwrap();
+    holds(true);
     ask(&volume, Op::Write, 9);
     assert_eq!((ask(&volume, Op::Read, 0), held(&handle)), (9, 1));
+    assert!(files.copy().assemble(false).0.record.has_lost_writes(), "if it were killed now");
     handle.stop().wait().unwrap();
+    assert!(!files.assemble(false).0.record.has_lost_writes());
 }
