@@ -102,7 +102,7 @@ pub const SCHEMES: &[Scheme] = &[
     .around(),
     row(
         "evenkeel",
-        "members take turns, and reads and writes go around whose turn it is",
+        "members take turns if they obey, and reads and writes go around those that are busy",
         Turns::Rotate,
     )
     .around()
@@ -304,6 +304,13 @@ impl Scheme {
     #[must_use]
     pub fn gives_orders(&self) -> bool {
         self.turns != Turns::Local
+    }
+
+    /// Whether it is nothing without members that take orders. Where a way that loses rests, turns rest where
+    /// no member takes them, and the rest of it is of use.
+    #[must_use]
+    pub fn needs_orders(&self) -> bool {
+        self.gives_orders() && !self.tries
     }
 
     /// Its policy for garbage collection; none if members are left alone, by the scheme or because none

@@ -70,7 +70,7 @@ impl Able {
         if scheme.cache().is_volatile() && self.in_log {
             return Err(PolicyError::CachedLog { policy, others });
         }
-        if !self.takes_turns && scheme.gives_orders() {
+        if !self.takes_turns && scheme.needs_orders() {
             return Err(PolicyError::NoTurns { policy, others });
         }
         Ok(())
@@ -129,7 +129,7 @@ mod tests {
             let able = Able { in_log, stages, takes_turns };
             let with = |&cache: &Cache| SCHEMES.iter().map(move |scheme| scheme.with(cache));
             for scheme in CACHES.iter().flat_map(with) {
-                let turns = scheme.gives_orders();
+                let turns = scheme.needs_orders();
                 let can = (stages || !scheme.needs_staging()) && (takes_turns || !turns);
                 let can = can && !(in_log && scheme.cache().is_volatile());
                 let checked = able.check(scheme);

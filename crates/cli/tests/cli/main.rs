@@ -16,4 +16,5 @@ mod searches;
 mod several;
 mod simulate;
 mod volatile;
+mod wear;
 mod world;
