@@ -39,6 +39,7 @@ mod partial;
 mod passes;
 mod phases;
 mod replace;
+mod reshape;
 mod returns;
 mod shrunk;
 mod space;

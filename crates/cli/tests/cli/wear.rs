@@ -8,11 +8,9 @@ const MEMBERS: &str = "m0 m1 m2";
 
 #[test]
 fn policy_and_cache_are_chosen_by_it_and_followed_on_drives_that_obey_nothing() {
-    for (wear, policy, stages) in [
-        ("low", "hedge", false),
-        ("balanced", "evenkeel", true),
-        ("latency", "evenkeel/log", true),
-    ] {
+    for (wear, policy, stages) in
+        [("low", "hedge", false), ("balanced", "evenkeel", true), ("latency", "evenkeel/log", true)]
+    {
         let world = World::with_members(&[40; 3]);
         world.run(&format!("create tank --level raid5 --wear {wear} {MEMBERS}")).done();
         let said = world.run(&format!("start --background {MEMBERS}")).done();
