@@ -134,6 +134,13 @@ impl Machine {
         }
     }
 
+    /// What a write cache in memory holds comes home in another order from now on, if there is one.
+    pub fn set_cache_order(&mut self, order: Option<Box<dyn engine::Hold>>) {
+        if let Self::Cached(array) = self {
+            array.set_order(order);
+        }
+    }
+
     /// The engine of a group, to look at and to encode its writes.
     ///
     /// # Panics

@@ -180,7 +180,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             Some(bound.map_err(|source| DaemonError::Metrics { address, source })?)
         }
     };
-    let owner = owner.without_users()?;
+    let owner = owner.without_users(config.fronts.accepts_lost_writes)?;
     let (volume, host) = spawn(config.host, policy.scheme, attached).map_err(DaemonError::Host)?;
     let size = volume.size().follow();
     let started = async {

@@ -108,7 +108,8 @@ fn value(examined: &Examined) -> Value {
             value["device"] = superblock.device.to_string().into();
             value["role"] = role(superblock).into();
             value["clean"] = record.clean.into();
-            value["lost_writes"] = record.has_lost_writes().into();
+            let writes = record.volatile;
+            value["volatile_writes"] = json!({ "held": writes.held, "lost": writes.lost });
             value["pending"] = record.is_pending().into();
             value["events"] = record.events.into();
             value["epoch"] = record.epoch.into();

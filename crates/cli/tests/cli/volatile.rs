@@ -72,6 +72,13 @@ fn virtual_machines_and_log_volumes_do_without() {
     let world = tank();
     let refused = world.run(&format!("start --background --vhost {MEMBERS}"));
     refused.failed(&["a virtual machine would go on without them"]);
+    world.run(&format!("start --background --vhost --policy plain {MEMBERS}")).done();
+    for chosen in ["cache set tank volatile", "policy set tank plain/volatile"] {
+        world.run(chosen).failed(&["it serves virtual machines", "--vhost"]);
+    }
+    world.run("stop tank").done();
+    world.run(&format!("start --background {MEMBERS}")).done();
+    world.run("stop tank").done();
     let world = World::with_members(&[40; 6]);
     let members = "m0 m1 m2 m3 m4 m5";
     let refused =

@@ -38,7 +38,8 @@ fn it_is_left_and_chosen_again_under_load_with_and_without_flushes() {
     }
     world.evenkeel("cache set tank none");
     assert_eq!(world.status()["volatile"]["dirty_bytes"], 0);
-    assert_eq!(world.examine("m0")["lost_writes"], false, "nothing can be lost any more");
+    let writes = &world.examine("m0")["volatile_writes"];
+    assert_eq!(writes["held"], false, "nothing can be lost any more");
     world.assert_sound();
     world.stop();
 }
@@ -49,7 +50,7 @@ fn what_was_flushed_survives_a_kill_and_a_loss_is_to_be_accepted() {
     world.start(SMALL);
     let before = prepare(&world);
     kill_amid_writes(&mut world);
-    assert_eq!(world.examine("m0")["lost_writes"], true);
+    assert_eq!(world.examine("m0")["volatile_writes"]["held"], true);
 
     let refused = world.try_evenkeel("start --nbd m0 m1 m2 m3");
     refused.refused(&["a client of NBD", "--accept-lost-writes"]);

@@ -231,7 +231,7 @@ pub enum SpareUseReport {
 /// How the array can be reached.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Front {
-    /// "nbd", "fuse", "ublk", or "metrics".
+    /// "nbd", "fuse", "ublk", "vhost-user" or "metrics".
     pub kind: String,
     /// A URI, or the path of a file or device.
     pub address: String,

@@ -308,10 +308,9 @@ pub enum CommandError {
     /// The change could not be made durable.
     #[error("the members could not record the change")]
     NotRecorded,
-    /// Writes that were acknowledged by a write cache in memory could not be written.
-    #[error(
-        "writes that were acknowledged from memory could not be written to the members, and are lost"
-    )]
+    /// Writes that were acknowledged by a write cache in memory can't be written to the members. After a stop
+    /// they are lost.
+    #[error("writes that were acknowledged from memory can't be written to the members")]
     NotHome,
     /// Another command like it is under way.
     #[error("the last such command is still under way: try again when it has ended")]

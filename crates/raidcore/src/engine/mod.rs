@@ -241,6 +241,12 @@ impl Engine {
         self.array.membership.record().volatile
     }
 
+    /// What the host had acknowledged from memory is lost, as a stop can't wait for it. That is on record with
+    /// the next change.
+    pub fn writes_are_lost(&mut self) {
+        self.array.membership.lose_writes();
+    }
+
     /// What its journal has of small writes.
     #[must_use]
     pub fn entries(&self) -> Entries {

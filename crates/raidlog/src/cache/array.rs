@@ -1,5 +1,6 @@
 //! The cache and the engine below it as one machine.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -30,6 +31,8 @@ pub struct CachedArray {
     ended: VecDeque<(Tag, Result<(), RequestError>)>,
     /// The number of the command that stops it, until the engine has it.
     stop: Option<u64>,
+    /// The same of one that could not bring everything home.
+    lost: Option<u64>,
     change: Option<Change>,
     /// Scratch space.
     above: Vec<Action>,
@@ -39,11 +42,7 @@ pub struct CachedArray {
 impl CachedArray {
     /// The cache above an engine, which was configured by [`CachedArray::engine_config`].
     #[must_use]
-    pub fn new(
-        config: CacheConfig,
-        engine: Engine,
-        order: Option<alloc::boxed::Box<dyn engine::Hold>>,
-    ) -> Self {
+    pub fn new(config: CacheConfig, engine: Engine, order: Option<Box<dyn engine::Hold>>) -> Self {
         let first = engine.scratch_buffers();
         let mut cache = WriteCache::new(config, engine.geometry(), first, order);
         cache.set_holds(engine.volatile().held);
@@ -52,6 +51,7 @@ impl CachedArray {
             engine,
             ended: VecDeque::new(),
             stop: None,
+            lost: None,
             change: None,
             above: Vec::new(),
             below: Vec::new(),
@@ -111,10 +111,12 @@ impl CachedArray {
                 return self.set_volatile(now, number, holds, out);
             }
             engine::Input::Command { command: Command::BringHome, .. } => {
-                self.with_cache(now, out, |cache, above| cache.bring_home(now, above));
+                let takes = self.engine.takes_writes();
+                self.with_cache(now, out, |cache, above| cache.bring_home(now, takes, above));
             }
             engine::Input::Tick => {
-                self.with_cache(now, out, |cache, above| cache.tick(now, above));
+                let takes = self.engine.takes_writes();
+                self.with_cache(now, out, |cache, above| cache.tick(now, takes, above));
             }
             engine::Input::IoDone { .. }
             | engine::Input::Computed(_)
@@ -139,7 +141,7 @@ impl CachedArray {
     fn request(&mut self, now: Instant, request: Request, out: &mut Vec<array::Action>) {
         let end = request.lba.0.checked_add(u64::from(request.blocks));
         let within = end.is_some_and(|end| end <= self.engine.capacity());
-        let takes = within && request.blocks > 0 && self.engine.takes_writes();
+        let takes = self.engine.takes_writes();
         let bad = request.op != Op::Flush && !within;
         if bad && self.stop.is_none() {
             // The engine says what is wrong.
@@ -168,9 +170,9 @@ impl CachedArray {
             self.record(now, number, holds, out);
         } else {
             self.cache.set_holds(false);
-            let failed = self.cache.status().counters.failed_trips;
+            let (failed, takes) = (self.cache.failed_trips(), self.engine.takes_writes());
             self.change = Some(Change::Leaving { number, failed });
-            self.with_cache(now, out, |cache, above| cache.bring_home(now, above));
+            self.with_cache(now, out, |cache, above| cache.bring_home(now, takes, above));
         }
         self.settle(now, out);
     }
@@ -186,7 +188,7 @@ impl CachedArray {
         let Some(Change::Leaving { number, failed }) = self.change else { return };
         if self.cache.is_empty() {
             self.record(now, number, false, out);
-        } else if self.cache.status().counters.failed_trips > failed {
+        } else if self.cache.failed_trips() > failed || !self.engine.takes_writes() {
             self.change = None;
             self.cache.set_holds(true);
             out.push(answer(number, Err(CommandError::NotHome)));
@@ -200,7 +202,8 @@ impl CachedArray {
             self.change = None;
             out.push(answer(number, Err(CommandError::Stopping)));
         }
-        self.with_cache(now, out, |cache, above| cache.stop(now, above));
+        let takes = self.engine.takes_writes();
+        self.with_cache(now, out, |cache, above| cache.stop(now, takes, above));
         self.settle(now, out);
     }
 
@@ -235,9 +238,6 @@ impl CachedArray {
         for action in self.below.drain(..) {
             match action {
                 engine::Action::Complete { tag, result } => self.ended.push_back((tag, result)),
-                engine::Action::Answer { number: STOP, result } => {
-                    out.push(array::Action::Stopped(result));
-                }
                 engine::Action::Io(mut io) => {
                     if let engine::IoOp::Read(mem) | engine::IoOp::Write { from: mem, .. } =
                         &mut io.op
@@ -248,6 +248,8 @@ impl CachedArray {
                     out.push(array::Action::Array { group: ONLY, action });
                 }
                 engine::Action::Answer { number, result } => {
+                    let is_lost = self.lost == Some(number) && result.is_ok();
+                    let result = if is_lost { Err(CommandError::NotHome) } else { result };
                     if let Some(Change::Recording { number: change, holds }) = self.change
                         && change == number
                     {
@@ -270,24 +272,29 @@ impl CachedArray {
     /// Tells the cache what has ended, until nothing is left.
     fn settle(&mut self, now: Instant, out: &mut Vec<array::Action>) {
         while let Some((tag, result)) = self.ended.pop_front() {
-            self.with_cache(now, out, |cache, above| cache.ended(now, tag, result, above));
+            let takes = self.engine.takes_writes();
+            self.with_cache(now, out, |cache, above| {
+                cache.ended(now, tag, result, takes, above);
+            });
         }
         self.leave(now, out);
         let Some(number) = self.stop else { return };
-        if self.cache.is_at_rest() {
-            self.stop = None;
-            let stop = engine::Input::Command { number, command: Command::Stop };
-            self.pass(now, stop, out);
-            self.settle(now, out);
-        } else if self.cache.has_given_up() {
-            self.stop = None;
-            // The engine is not told: its record must not say that all is well.
-            let result = Err(CommandError::NotHome);
-            out.push(match number {
-                STOP => array::Action::Stopped(result),
-                number => answer(number, result),
-            });
+        if !self.cache.is_at_rest() {
+            if !self.cache.has_given_up() {
+                return;
+            }
+            self.engine.writes_are_lost();
+            self.lost = Some(number);
         }
+        self.stop = None;
+        let stop = engine::Input::Command { number, command: Command::Stop };
+        self.pass(now, stop, out);
+        self.settle(now, out);
+    }
+
+    /// See [`WriteCache::set_order`].
+    pub(crate) fn set_order(&mut self, order: Option<Box<dyn engine::Hold>>) {
+        self.cache.set_order(order);
     }
 
     /// The scratch buffers that the host provides, in the order of their numbers.
@@ -312,6 +319,9 @@ impl CachedArray {
 }
 
 fn answer(number: u64, result: Result<(), CommandError>) -> array::Action {
+    if number == STOP {
+        return array::Action::Stopped(result);
+    }
     let action = engine::Action::Answer { number, result };
     array::Action::Array { group: ONLY, action }
 }

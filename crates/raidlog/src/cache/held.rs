@@ -41,26 +41,39 @@ struct Leaving {
     after: Option<Written>,
 }
 
+/// What becomes of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// It can come home.
+    Ready,
+    /// Some of it is on its way home.
+    Leaves,
+    /// The last trip has failed, and it is not tried again yet.
+    Rests,
+}
+
 /// What is held of a stripe.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     blocks: u32,
     /// The least of its blocks.
     oldest: Written,
-    /// Some of it is on its way home.
-    leaves: bool,
+    state: State,
     /// The last trip has failed.
     failed: bool,
-    /// It is not tried again yet.
-    rests: bool,
 }
+
+/// How many groups are looked at for one that can come home: others may be what is being discarded, and are
+/// looked at again when that has ended.
+const LOOKS: usize = 256;
 
 /// See the [module](self).
 pub(super) struct Held {
     memory: Memory,
     blocks: BTreeMap<u64, Block>,
     groups: BTreeMap<Stripe, Group>,
-    by_age: BTreeSet<(u64, Stripe)>,
+    /// The groups of each [`State`].
+    by_age: [BTreeSet<(u64, Stripe)>; 3],
     /// Groups of which the last trip has failed.
     failed: usize,
     order: Option<Box<dyn Hold>>,
@@ -75,7 +88,7 @@ impl Held {
             memory,
             blocks: BTreeMap::new(),
             groups: BTreeMap::new(),
-            by_age: BTreeSet::new(),
+            by_age: Default::default(),
             failed: 0,
             order,
             shape,
@@ -107,7 +120,7 @@ impl Held {
 
     /// The oldest write of which something is not at home.
     pub(super) fn oldest(&self) -> Option<Written> {
-        let (_, stripe) = self.by_age.first()?;
+        let (_, stripe) = self.by_age.iter().filter_map(BTreeSet::first).min()?;
         Some(self.groups[stripe].oldest)
     }
 
@@ -118,7 +131,11 @@ impl Held {
 
     /// Whether a block of these is on its way home.
     pub(super) fn some_leave(&self, range: Range<u64>) -> bool {
-        self.blocks.range(range).any(|(_, block)| block.leaving.is_some())
+        self.by_age[State::Leaves as usize].iter().any(|&(_, stripe)| {
+            let group = self.range_of(stripe);
+            let both = group.start.max(range.start)..group.end.min(range.end);
+            !both.is_empty() && self.blocks.range(both).any(|(_, block)| block.leaving.is_some())
+        })
     }
 
     /// Whether there is room for what these blocks need.
@@ -164,10 +181,11 @@ impl Held {
             let slot = self.memory.take();
             let block = Block { slot, newest: written.0, oldest: written, leaving: None };
             self.blocks.insert(lba, block);
-            let (leaves, failed, rests) = (false, false, false);
-            let new = Group { blocks: 0, oldest: written, leaves, failed, rests };
-            self.groups.entry(stripe).or_insert(new).blocks += 1;
-            self.by_age.insert((self.groups[&stripe].oldest.0, stripe));
+            let state = State::Ready;
+            let new = Group { blocks: 0, oldest: written, state, failed: false };
+            let group = self.groups.entry(stripe).or_insert(new);
+            group.blocks += 1;
+            self.by_age[group.state as usize].insert((group.oldest.0, stripe));
         }
         if let Some(order) = &mut self.order {
             order.wrote(stripe, role, again);
@@ -228,8 +246,8 @@ impl Held {
         past: &Past,
         mut wanted: impl FnMut(Written) -> bool,
     ) -> Option<Stripe> {
-        let by_age = self.by_age.iter().map(|&(_, stripe)| stripe);
-        let mut old = by_age.take_while(|stripe| wanted(self.groups[stripe].oldest));
+        let ready = self.by_age[State::Ready as usize].iter().map(|&(_, stripe)| stripe);
+        let mut old = ready.take(LOOKS).take_while(|stripe| wanted(self.groups[stripe].oldest));
         old.find(|&stripe| self.is_able(stripe, past))
     }
 
@@ -240,12 +258,13 @@ impl Held {
 
     /// Whether something of a group can come home now.
     fn is_able(&self, stripe: Stripe, past: &Past) -> bool {
-        let able = self.groups.get(&stripe).is_some_and(|group| !group.leaves && !group.rests);
+        let able = self.groups.get(&stripe).is_some_and(|group| group.state == State::Ready);
         able && (past.is_empty()
             || self.blocks.range(self.range_of(stripe)).any(|(&lba, _)| !past.covers(lba)))
     }
 
-    /// So many blocks of a group begin to come home; `leaves` is told which, and where they are.
+    /// So many blocks of a group begin to come home, of more those that were written first: others may be
+    /// written again and again. `leaves` is told which, and where they are.
     pub(super) fn leave(
         &mut self,
         stripe: Stripe,
@@ -253,15 +272,28 @@ impl Held {
         past: &Past,
         mut leaves: impl FnMut(u64, Mem),
     ) {
-        let range = self.range_of(stripe);
-        let blocks = self.blocks.range_mut(range).filter(|&(&lba, _)| !past.covers(lba));
-        for (&lba, block) in blocks.take(most as usize) {
+        let blocks = self.blocks.range(self.range_of(stripe));
+        let blocks = blocks.filter(|&(&lba, _)| !past.covers(lba));
+        let mut blocks: Vec<(u64, u64)> = blocks.map(|(&lba, it)| (it.oldest.0, lba)).collect();
+        if blocks.len() > most as usize {
+            blocks.sort_unstable();
+            blocks.truncate(most as usize);
+            blocks.sort_unstable_by_key(|&(_, lba)| lba);
+        }
+        for (_, lba) in blocks {
+            let Some(block) = self.blocks.get_mut(&lba) else { continue };
             block.leaving = Some(Leaving { newest: block.newest, after: None });
             leaves(lba, self.memory.place(block.slot));
         }
-        if let Some(group) = self.groups.get_mut(&stripe) {
-            group.leaves = true;
-        }
+        self.enter(stripe, State::Leaves);
+    }
+
+    fn enter(&mut self, stripe: Stripe, state: State) {
+        let Some(group) = self.groups.get_mut(&stripe) else { return };
+        let key = (group.oldest.0, stripe);
+        self.by_age[group.state as usize].remove(&key);
+        self.by_age[state as usize].insert(key);
+        group.state = state;
     }
 
     /// These blocks of a group are at home: what was not written again meanwhile is dropped.
@@ -274,6 +306,10 @@ impl Held {
             } else if let Some(after) = after {
                 block.oldest = after;
             }
+        }
+        if self.groups.get(&stripe).is_some_and(|group| group.failed) {
+            // What kept it is over.
+            self.unstick();
         }
         self.ended(stripe, false);
     }
@@ -293,16 +329,32 @@ impl Held {
     fn ended(&mut self, stripe: Stripe, failed: bool) {
         if let Some(group) = self.groups.get_mut(&stripe) {
             self.failed = self.failed + usize::from(failed) - usize::from(group.failed);
-            (group.leaves, group.failed, group.rests) = (false, failed, failed);
+            group.failed = failed;
         }
+        self.enter(stripe, if failed { State::Rests } else { State::Ready });
         self.age(stripe);
     }
 
     /// What has failed is tried again.
     pub(super) fn unstick(&mut self) {
-        if self.failed > 0 {
-            self.groups.values_mut().for_each(|group| group.rests = false);
+        let resting = core::mem::take(&mut self.by_age[State::Rests as usize]);
+        for &(_, stripe) in &resting {
+            if let Some(group) = self.groups.get_mut(&stripe) {
+                group.state = State::Ready;
+            }
         }
+        self.by_age[State::Ready as usize].extend(resting);
+    }
+
+    /// It comes home in another order from now on.
+    pub(super) fn set_order(&mut self, order: Option<Box<dyn Hold>>) {
+        self.order = order.map(|mut order| {
+            for &lba in self.blocks.keys() {
+                let (stripe, role) = self.locate(lba);
+                order.wrote(stripe, role, false);
+            }
+            order
+        });
     }
 
     /// Drops what is held of these blocks, except what was written after a write. Returns how many blocks.
@@ -338,10 +390,11 @@ impl Held {
         let blocks = self.blocks.range(self.range_of(stripe)).map(|(_, block)| block.oldest);
         let oldest = blocks.min();
         let Some(group) = self.groups.get_mut(&stripe) else { return };
-        self.by_age.remove(&(group.oldest.0, stripe));
+        let by_age = &mut self.by_age[group.state as usize];
+        by_age.remove(&(group.oldest.0, stripe));
         if let Some(oldest) = oldest {
             group.oldest = oldest;
-            self.by_age.insert((oldest.0, stripe));
+            by_age.insert((oldest.0, stripe));
         } else {
             self.failed -= usize::from(group.failed);
             self.groups.remove(&stripe);
@@ -355,17 +408,21 @@ impl Held {
     pub(super) fn check(&self) {
         let used = self.memory.slots() - self.memory.free();
         assert_eq!(used as usize, self.blocks.len(), "each block has a slot");
-        assert_eq!(self.by_age.len(), self.groups.len(), "each group has an age");
+        let aged: usize = self.by_age.iter().map(BTreeSet::len).sum();
+        assert_eq!(aged, self.groups.len(), "each group has an age");
         let failed = self.groups.values().filter(|group| group.failed).count();
         assert_eq!(failed, self.failed, "groups that have failed");
         for (&stripe, group) in &self.groups {
             let blocks = self.blocks.range(self.range_of(stripe)).map(|(_, block)| block);
             assert_eq!(blocks.clone().count(), group.blocks as usize, "blocks of {stripe:?}");
             let leave = blocks.clone().any(|block| block.leaving.is_some());
-            assert_eq!(leave, group.leaves, "blocks of {stripe:?} are on their way");
+            let leaves = group.state == State::Leaves;
+            assert_eq!(leave, leaves, "blocks of {stripe:?} are on their way");
+            assert!(group.failed || group.state != State::Rests, "{stripe:?} rests");
             let oldest = blocks.map(|block| block.oldest).min();
             assert_eq!(oldest, Some(group.oldest), "the age of {stripe:?}");
-            assert!(self.by_age.contains(&(group.oldest.0, stripe)), "{stripe:?} has its age");
+            let by_age = &self.by_age[group.state as usize];
+            assert!(by_age.contains(&(group.oldest.0, stripe)), "{stripe:?} has its age");
         }
     }
 }

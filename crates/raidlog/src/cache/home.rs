@@ -9,7 +9,7 @@ use raidcore::units::{Mem, Stripe};
 use super::api::{Action, CacheConfig, CacheStatus};
 use super::memory::{Memory, runs};
 use super::own::Carried;
-use super::{RETRY, WriteCache};
+use super::{RETRY, Trouble, WriteCache};
 use crate::machine::Pool;
 
 /// The most trips at a time.
@@ -74,6 +74,7 @@ impl WriteCache {
     /// Begins trips: with what was asked for, with what makes room, and with what has been held for long.
     pub(super) fn send_home(&mut self, now: Instant, out: &mut Vec<Action>) {
         while !self.held.is_empty()
+            && !self.is_paused()
             && let Some(place) = self.trips.trips.iter().position(Option::is_none)
             && let Some(stripe) = self.next_home(now)
         {
@@ -124,7 +125,7 @@ impl WriteCache {
     /// A request of a trip has ended.
     pub(super) fn part_is_home(
         &mut self,
-        now: Instant,
+        (now, takes): (Instant, bool),
         place: usize,
         result: Result<(), RequestError>,
         out: &mut Vec<Action>,
@@ -141,8 +142,11 @@ impl WriteCache {
         if failed {
             self.counters.failed_trips += 1;
             self.gave_up |= self.stopping;
-            self.retry.get_or_insert(now + RETRY);
-            if let Some(oldest) = self.held.are_stuck(stripe, &blocks) {
+            let oldest = self.held.are_stuck(stripe, &blocks);
+            if !takes {
+                self.pause(now, out);
+            } else if let Some(oldest) = oldest {
+                self.trouble = Some(Trouble { retry: now + RETRY, pauses: false });
                 self.fail_flushes(oldest, out);
             }
         } else {

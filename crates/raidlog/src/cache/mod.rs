@@ -47,7 +47,16 @@ use reads::Reads;
 /// How long after a trip that failed what it carried is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// See the [module](self).
+/// Something could not be brought home.
+#[derive(Clone, Copy, Debug)]
+struct Trouble {
+    /// When it is tried again.
+    retry: Instant,
+    /// The array takes no writes: until then nothing else is tried, either.
+    pauses: bool,
+}
+
+/// See the [module](self). Each input comes with whether the array takes writes now.
 pub struct WriteCache {
     config: CacheConfig,
     held: Held,
@@ -65,8 +74,7 @@ pub struct WriteCache {
     writes: u64,
     /// What was written up to this one is to come home now.
     wanted: u64,
-    /// When what could not be brought home is tried again.
-    retry: Option<Instant>,
+    trouble: Option<Trouble>,
     /// Whether writes are held at all.
     holds: bool,
     stopping: bool,
@@ -97,7 +105,7 @@ impl WriteCache {
             flushes: Vec::new(),
             writes: 0,
             wanted: 0,
-            retry: None,
+            trouble: None,
             holds: true,
             stopping: false,
             gave_up: false,
@@ -106,7 +114,7 @@ impl WriteCache {
         }
     }
 
-    /// A user's request comes. `takes` says whether the array serves, and has the blocks of the request.
+    /// A user's request comes, for blocks that the array has.
     pub fn request(&mut self, now: Instant, request: Request, takes: bool, out: &mut Vec<Action>) {
         let Request { tag, op, fua, blocks, .. } = request;
         if self.stopping {
@@ -115,12 +123,15 @@ impl WriteCache {
         }
         match op {
             Op::Read => self.read(request, out),
-            Op::Write if takes && !fua && blocks <= self.config.most_blocks => {
+            Op::Write if takes && !fua && (1..=self.config.most_blocks).contains(&blocks) => {
                 self.waiting.push_back(request);
             }
             Op::Write | Op::Discard | Op::WriteZeroes => self.go_past(request, out),
+            Op::Flush if !takes && !self.held.is_empty() => {
+                out.push(Action::Complete { tag, result: Err(RequestError::Io) });
+            }
             Op::Flush => {
-                self.held.unstick();
+                self.try_again();
                 self.flushes.push((tag, self.writes));
             }
         }
@@ -135,11 +146,12 @@ impl WriteCache {
         now: Instant,
         tag: Tag,
         result: Result<(), RequestError>,
+        takes: bool,
         out: &mut Vec<Action>,
     ) {
         match self.own.ended(tag, out) {
             Some(Carried::Read { tag, .. }) => self.reads.part_ended(tag, result, out),
-            Some(Carried::Trip { trip, .. }) => self.part_is_home(now, trip, result, out),
+            Some(Carried::Trip { trip, .. }) => self.part_is_home((now, takes), trip, result, out),
             None => {
                 if let Some(done) = self.past.ended(tag)
                     && result.is_ok()
@@ -154,26 +166,52 @@ impl WriteCache {
     }
 
     /// The time of [`WriteCache::deadline`] has come.
-    pub fn tick(&mut self, now: Instant, out: &mut Vec<Action>) {
-        if self.retry.is_some_and(|at| at <= now) {
-            self.retry = None;
-            self.held.unstick();
+    pub fn tick(&mut self, now: Instant, takes: bool, out: &mut Vec<Action>) {
+        match &mut self.trouble {
+            Some(trouble) if trouble.retry > now => {}
+            Some(trouble) if !takes => trouble.retry = now + RETRY,
+            Some(_) => self.try_again(),
+            None => {}
         }
         self.go_on(now, out);
     }
 
-    /// Everything that is held comes home now. Later requests fail.
-    pub fn stop(&mut self, now: Instant, out: &mut Vec<Action>) {
+    /// Everything that is held comes home now, as far as it can. Later requests fail.
+    pub fn stop(&mut self, now: Instant, takes: bool, out: &mut Vec<Action>) {
         self.stopping = true;
-        self.held.unstick();
+        if takes {
+            self.try_again();
+        } else {
+            self.pause(now, out);
+        }
         self.go_on(now, out);
     }
 
     /// Everything that is held now comes home.
-    pub fn bring_home(&mut self, now: Instant, out: &mut Vec<Action>) {
+    pub fn bring_home(&mut self, now: Instant, takes: bool, out: &mut Vec<Action>) {
         self.wanted = self.writes;
-        self.held.unstick();
+        if takes {
+            self.try_again();
+        }
         self.go_on(now, out);
+    }
+
+    fn try_again(&mut self) {
+        self.trouble = None;
+        self.held.unstick();
+    }
+
+    /// The array takes no writes: nothing can come home.
+    fn pause(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.trouble = Some(Trouble { retry: now + RETRY, pauses: true });
+        self.gave_up |= self.stopping && !self.held.is_empty();
+        if let Some((oldest, _)) = self.held.oldest() {
+            self.fail_flushes(oldest, out);
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.trouble.is_some_and(|trouble| trouble.pauses)
     }
 
     /// From now on writes are held, or go past.
@@ -184,9 +222,23 @@ impl WriteCache {
     /// When it wants a [`WriteCache::tick`].
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let due = self.held.first_able(&self.past).filter(|_| self.trips.has_room());
+        let retry = self.trouble.filter(|_| !self.stopping).map(|trouble| trouble.retry);
+        if self.is_paused() || !self.trips.has_room() {
+            return retry;
+        }
+        let due = self.held.first_able(&self.past);
         let due = due.map(|since| since + self.config.linger);
-        due.into_iter().chain(self.retry).min()
+        due.into_iter().chain(retry).min()
+    }
+
+    /// It comes home in another order from now on when room is wanted, the oldest first without one.
+    pub fn set_order(&mut self, order: Option<Box<dyn Hold>>) {
+        self.held.set_order(order);
+    }
+
+    /// How many trips have failed.
+    pub(crate) fn failed_trips(&self) -> u64 {
+        self.counters.failed_trips
     }
 
     /// Whether nothing is held.

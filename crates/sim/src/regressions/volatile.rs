@@ -7,6 +7,7 @@ use raidcore::units::{Lba, Tag};
 use raidlog::cache::{CacheCounters, CacheStatus};
 
 use super::{play, scenario};
+use crate::hold::AnyOrder;
 use crate::model::version_of;
 use crate::volatile::Volatile;
 use crate::world::World;
@@ -195,8 +196,64 @@ fn a_stop_tells_that_something_was_lost_and_is_none() {
     let refused = world.put(30);
     assert_eq!(world.last(), Err(RequestError::Stopping), "{refused}");
     world.cut_power();
+    assert!(world.engine().volatile().lost, "that is on record");
+}
+
+#[test]
+fn a_flush_ends_though_other_blocks_of_the_stripe_are_written_again_and_again() {
+    // A trip has room for one block.
+    let mut world = cached(Level::Raid5, 3);
+    world.put(3);
+    world.put(0);
+    world.begin(1, Op::Flush, 0, 0);
+    let mut writes = 0;
+    while world.waits(1) {
+        if !world.waits(0) {
+            world.put(0);
+            writes += 1;
+            assert!(writes < 1000, "the flush waits for what is written again");
+        }
+        world.proceed();
+    }
+    assert!(world.cache().held > 0);
+}
+
+#[test]
+fn an_array_that_takes_no_writes_is_not_asked_for_each_stripe() {
+    let mut world = cached(Level::Raid1, 2);
+    world.beyond = true;
+    for lba in 0..30 {
+        world.put(lba * 4);
+    }
+    for lba in 0..30 {
+        world.has_no_room(lba * 4);
+    }
+    for _ in 0..5 {
+        assert_eq!(world.flush(), Err(RequestError::Io));
+    }
+    let failed = world.cache().counters.failed_trips;
+    assert!((1..=16).contains(&failed), "{failed} trips");
+    assert_eq!(world.cache().held, 30);
+    world.has_room();
+    world.until(|world| world.cache().held == 0);
+    assert_eq!(world.flush(), Ok(()));
+}
+
+#[test]
+fn another_order_knows_what_is_held() {
+    let mut world = cached(Level::Raid5, 3);
+    for lba in 0..20 {
+        world.put(lba * 5);
+    }
+    world.machine.set_cache_order(Some(Box::<AnyOrder>::default()));
+    // It fails if it is told of something else.
+    for lba in 0..40 {
+        world.put(lba * 5);
+        world.drain();
+    }
+    world.begin(0, Op::Flush, 0, 0);
     world.drain();
-    assert_ne!(world.engine().status().dirty_regions.0, 0, "it was no clean stop");
+    assert_eq!(world.cache().held, 0);
 }
 
 #[test]

@@ -169,8 +169,8 @@ pub(crate) const VOLATILE: &[Mutant] = &[
     mutant(
         "volatile: a cache that can not be emptied is waited for",
         "cache/array.rs",
-        "self.cache.status().counters.failed_trips > failed {",
-        "self.cache.status().counters.failed_trips > failed && !MUTANT {",
+        "self.cache.failed_trips() > failed ||",
+        "self.cache.failed_trips() > failed && !MUTANT ||",
     )
     .of_caches(),
     mutant(
@@ -215,4 +215,46 @@ pub(crate) const VOLATILE: &[Mutant] = &[
         "record.set_volatile(VolatileWrites { held: MUTANT && record.volatile.held, ..record.volatile });",
     )
     .below_caches(),
+    mutant(
+        "volatile: a trip takes what comes first in a stripe",
+        "cache/held.rs",
+        "if blocks.len() > most as usize {\n            blocks.sort_unstable();",
+        "if blocks.len() > most as usize {\n            if !MUTANT { blocks.sort_unstable(); }",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: an array that takes no writes is asked for each stripe",
+        "cache/home.rs",
+        "if !takes {",
+        "if !takes && !MUTANT {",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: a flush waits for an array that takes no writes",
+        "cache/mod.rs",
+        "Op::Flush if !takes && !self.held.is_empty() => {",
+        "Op::Flush if !takes && !self.held.is_empty() && !MUTANT => {",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: flushes wait for an array that takes no writes any more",
+        "cache/mod.rs",
+        "if let Some((oldest, _)) = self.held.oldest() {",
+        "if let Some((oldest, _)) = self.held.oldest() && !MUTANT {",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: another order does not know what is held",
+        "cache/held.rs",
+        "order.wrote(stripe, role, false);",
+        "if !MUTANT { order.wrote(stripe, role, false); }",
+    )
+    .of_caches(),
+    mutant(
+        "volatile: what a stop loses is not on record",
+        "cache/array.rs",
+        "self.engine.writes_are_lost();",
+        "if !MUTANT { self.engine.writes_are_lost(); }",
+    )
+    .of_caches(),
 ];

@@ -35,7 +35,7 @@ pub struct Service {
     pub(super) facts: Facts,
     /// The array; the arrays of a log volume's groups, in order.
     pub(super) arrays: Vec<Array>,
-    fronts: Mutex<Vec<Front>>,
+    pub(super) fronts: Mutex<Vec<Front>>,
     pub(super) events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
     launch: Option<Launch>,
@@ -210,6 +210,7 @@ impl Service {
             Request::ScrubStart { repair } => self.command_all(Command::Scrub { repair }).await,
             Request::ScrubCancel => self.command_all(Command::CancelScrub).await,
             Request::Stop { force } => {
+                self.refuse_loss("stop", force).await?;
                 let manner = if force { Manner::Force } else { Manner::IfUnused };
                 self.stop(manner, "stop").await?;
                 Ok(json!({ "stopped": true }))
@@ -217,6 +218,7 @@ impl Service {
             Request::Launch => self.launch().await,
             Request::Leave { force } => {
                 let launch = self.launch().await?;
+                self.refuse_loss("restart", force).await?;
                 let manner = if force { Manner::Force } else { Manner::Leave };
                 self.stop(manner, "restart").await?;
                 Ok(launch)
@@ -310,6 +312,9 @@ impl Service {
         })?;
         let (volatile, has_memory) =
             (scheme.cache().is_volatile(), self.volatile().await?.is_some());
+        if volatile {
+            self.refuse_guests()?;
+        }
         if has_memory && !volatile {
             self.command_all(Command::SetVolatile(false)).await?;
         }

@@ -1,9 +1,12 @@
 //! The write cache in memory, for programs and for people.
 
+use std::sync::PoisonError;
+
 use evenkeel_client::{Problem, Refusal, VolatileReport};
 use raidcore::units::BLOCK_BYTES;
 
 use super::service::Service;
+use crate::front::vhost;
 use crate::host::CacheState;
 
 /// The report of a write cache in memory.
@@ -72,5 +75,34 @@ impl Service {
         let is_lost = self.arrays.iter().any(|array| array.record.volatile.lost);
         let stuck = cache.and_then(|cache| stuck(cache, name));
         stuck.into_iter().chain(is_lost.then(|| lost(name)))
+    }
+
+    /// Refuses a stop that would lose what is in memory and could not be written to the members.
+    pub(super) async fn refuse_loss(&self, command: &str, force: bool) -> Result<(), Refusal> {
+        let stuck = self.volatile().await?.map_or(0, |cache| cache.stuck_bytes);
+        if force || stuck == 0 {
+            return Ok(());
+        }
+        let name = &self.facts.name;
+        let message = format!(
+            "{stuck} bytes that were acknowledged from memory could not be written to the members, and \
+             would be lost"
+        );
+        Err(Refusal::new("not-home", message).hint(format!(
+            "mend the array (`evenkeel status {name}` tells what is wrong); or \
+             `evenkeel {command} {name} --force`: the next start tells of the loss"
+        )))
+    }
+
+    /// Refuses a write cache in memory while virtual machines use the array.
+    pub(super) fn refuse_guests(&self) -> Result<(), Refusal> {
+        let fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner);
+        if !fronts.iter().any(|front| front.kind == vhost::KIND) {
+            return Ok(());
+        }
+        let message = "it serves virtual machines, which would go on without the writes that a crash \
+                       loses from memory";
+        Err(Refusal::new("in-use", message)
+            .hint("serve it by another front end than --vhost first"))
     }
 }

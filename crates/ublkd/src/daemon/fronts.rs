@@ -12,7 +12,7 @@ use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
 use crate::front::vhost::{VhostConfig, VhostServer};
-use crate::front::{LogicalBlock, SocketError};
+use crate::front::{LogicalBlock, SocketError, vhost};
 use crate::host::HostHandle;
 use crate::paths::shown;
 use crate::users;
@@ -348,7 +348,7 @@ impl Fronts {
             let mut vhost = VhostConfig::new(socket);
             vhost.logical_block = config.logical_block;
             let server = VhostServer::start(volume.clone(), vhost).await?;
-            self.add("vhost-user", server.path().display());
+            self.add(vhost::KIND, server.path().display());
             self.vhost = Some(server);
         }
         if let Some(dir) = &config.fuse {
@@ -408,10 +408,19 @@ impl Owner {
     /// array is started: then its record tells of the loss, and not any more which users were there.
     ///
     /// # Errors
-    /// If the driver refuses.
-    pub(super) fn without_users(self) -> Result<Self, FrontError> {
-        let taken = if self.forgets { UblkServer::give_up(self.mark())? } else { None };
-        Ok(Self { taken, ..self })
+    /// If the driver refuses, or may not be asked. Where the loss is accepted no users are left.
+    pub(super) fn without_users(self, accepts: bool) -> Result<Self, FrontError> {
+        if !self.forgets {
+            return Ok(self);
+        }
+        match UblkServer::give_up(self.mark()) {
+            Ok(taken) => Ok(Self { taken, ..self }),
+            Err(error) if accepts => {
+                tracing::warn!("users of a block device from before may be left: {error}");
+                Ok(self)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The owner's mark on a block device. It must not be zero, even if both halves of the identity

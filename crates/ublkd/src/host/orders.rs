@@ -36,6 +36,7 @@ impl Data {
                     self.machine.set_steering(group, None);
                     self.feed_group(group, Input::Busy(Set::EMPTY));
                 }
+                self.machine.set_cache_order(scheme.cache().order_in_memory());
                 reply(answer, Ok(()));
             }
             Order::Scheme(answer) => reply(answer, Ok(self.steering[ONLY.index()].scheme())),

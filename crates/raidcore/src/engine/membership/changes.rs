@@ -30,6 +30,12 @@ impl Membership {
         record.set_volatile(VolatileWrites { held, ..record.volatile });
     }
 
+    /// What was acknowledged from a host's memory is lost.
+    pub(in crate::engine) fn lose_writes(&mut self) {
+        let record = &mut self.recorder.record;
+        record.set_volatile(VolatileWrites { lost: true, ..record.volatile });
+    }
+
     /// What is staged is void.
     pub(in crate::engine) fn void_staged(&mut self) {
         self.recorder.record.staging_epoch += 1;

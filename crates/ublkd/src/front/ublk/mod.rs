@@ -226,16 +226,17 @@ impl UblkServer {
     /// were lost with it. Returns its number, which its users block as long as they have it open.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver refuses, or may not be asked: there may be users then.
     pub fn give_up(owner: NonZeroU64) -> Result<Option<u32>, UblkError> {
+        let control = match Control::open(Path::new(CONTROL)) {
+            // Nor has an earlier server had one.
+            Err(UblkError::NoDriver { .. } | UblkError::OldDriver) => return Ok(None),
+            control => control?,
+        };
         let mut given_up = None;
-        if Self::is_left(owner) {
-            let control = Control::open(Path::new(CONTROL))?;
-            let left = control.owned_by(owner)?;
-            for left in left.iter().filter(|left| left.state != DeviceInfo::DEAD) {
-                Self::take_away(&control, left.id)?;
-                given_up = Some(left.id);
-            }
+        for left in control.owned_by(owner)?.iter().filter(|left| left.state != DeviceInfo::DEAD) {
+            Self::take_away(&control, left.id)?;
+            given_up = Some(left.id);
         }
         Ok(given_up)
     }
