@@ -125,8 +125,8 @@ pub(crate) const VOLATILE: &[Mutant] = &[
     mutant(
         "volatile: a stop ends well though something could not be brought home",
         "cache/array.rs",
-        "let result = Err(CommandError::NotHome);",
-        "let result = if MUTANT { Ok(()) } else { Err(CommandError::NotHome) };",
+        "let result = if is_lost {",
+        "let result = if is_lost && !MUTANT {",
     )
     .of_caches(),
     mutant(
