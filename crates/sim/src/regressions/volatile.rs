@@ -7,6 +7,7 @@ use raidcore::units::{Lba, Tag};
 use raidlog::cache::{CacheCounters, CacheStatus};
 
 use super::{play, scenario};
+use crate::disk::FOR_GOOD;
 use crate::hold::AnyOrder;
 use crate::model::version_of;
 use crate::volatile::Volatile;
@@ -254,6 +255,38 @@ fn another_order_knows_what_is_held() {
     world.begin(0, Op::Flush, 0, 0);
     world.drain();
     assert_eq!(world.cache().held, 0);
+}
+
+#[test]
+fn what_a_stop_loses_is_on_record_though_the_array_is_clean() {
+    let mut world = cached(Level::Raid0, 2);
+    world.beyond = true;
+    world.put(0);
+    world.put(4);
+    let areas = world.areas.clone();
+    world.disks[1].unwritable.extend(areas.data_start().0..areas.member_blocks());
+    let number = world.command(Command::Stop);
+    world.until(|world| world.answers.iter().any(|&(answered, _)| answered == number));
+    assert_eq!(world.answers.last(), Some(&(number, Err(CommandError::NotHome))));
+    let record = world.superblocks().next().expect("there is one").1.record;
+    assert!(record.clean);
+    assert_eq!(record.volatile, VolatileWrites { held: false, lost: true });
+}
+
+#[test]
+fn a_cache_is_not_left_if_one_stripe_can_not_be_written() {
+    let mut world = cached(Level::Raid5, 3);
+    world.beyond = true;
+    let version = world.put(0);
+    let at = world.areas.data_start().0;
+    for disk in &mut world.disks {
+        disk.bad.insert(at, FOR_GOOD);
+    }
+    let number = world.command(Command::SetVolatile(false));
+    world.until(|world| world.answers.iter().any(|&(answered, _)| answered == number));
+    assert_eq!(world.answers.last(), Some(&(number, Err(CommandError::NotHome))));
+    assert!(world.engine().takes_writes() && world.cache().holds);
+    assert_eq!(world.read_one(0), version);
 }
 
 #[test]
