@@ -193,7 +193,7 @@ pub(crate) enum Command {
     },
     /// Build an array on modelled SSDs, break it, mend it, and check every byte
     Demo(DemoArgs),
-    /// Write manual pages, and completions for shells, for packages to install
+    /// Write manual pages, completions for shells, and the schema of the control socket, for packages to install
     #[command(hide = true)]
     Generate {
         /// A directory, which is made if there is none

@@ -38,6 +38,7 @@ pub use why::{
 
 /// What changes only by a reshape.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Facts {
     /// Its name.
     pub name: String,
@@ -100,6 +101,7 @@ pub fn disk_name(group: Option<u8>, number: u8) -> String {
 
 /// An array's state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrayReport {
     /// What does not change.
     #[serde(flatten)]
@@ -180,6 +182,7 @@ pub struct ArrayReport {
 
 /// The pace of background work, in bytes of each member per second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PaceReport {
     /// Guaranteed under load.
     pub min_bytes_per_second: u64,
@@ -196,6 +199,7 @@ pub struct PaceReport {
 
 /// The health of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// All members serve.
@@ -208,6 +212,7 @@ pub enum Health {
 
 /// What makes an array take writes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RemedyReport {
     /// Free space behind its members.
@@ -218,6 +223,7 @@ pub enum RemedyReport {
 
 /// The use of a distributed spare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareUseReport {
     /// Nothing.
@@ -230,6 +236,7 @@ pub enum SpareUseReport {
 
 /// How the array can be reached.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Front {
     /// "nbd", "fuse", "ublk", "vhost-user" or "metrics".
     pub kind: String,
@@ -242,6 +249,7 @@ pub struct Front {
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventReport {
     /// When, in seconds since 1970.
     pub at: u64,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The state of a write cache in memory.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VolatileReport {
     /// How much it can hold.
     pub capacity_bytes: u64,

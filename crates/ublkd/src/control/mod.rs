@@ -11,6 +11,7 @@
 //! - Every request gets one answer, in order. A request of another version is refused before
 //!   anything else of it is read.
 
+mod answers;
 mod away;
 mod commands;
 mod disks;

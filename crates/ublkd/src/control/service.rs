@@ -6,16 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use det::Instant;
-use evenkeel_client::{EventReport, Facts, Front, Launch, Refusal, Request};
+use evenkeel_client::{
+    Done, EventReport, Facts, FlushAnswer, Front, Launch, Page, PolicyAnswer, Refusal, Request,
+    StopAnswer,
+};
 use raidcore::engine::{Command, CommandError, Pace, RebuildOrder, Slowdown, Status};
 use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
-use serde_json::{Value, json};
+use serde_json::Value;
 use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::MetricsPages;
+use super::answers::answer;
 use super::away::Away;
 use super::commands::in_words;
 use super::io::{io_report, transfers_of_device};
@@ -213,7 +217,7 @@ impl Service {
                 self.refuse_loss("stop", force).await?;
                 let manner = if force { Manner::Force } else { Manner::IfUnused };
                 self.stop(manner, "stop").await?;
-                Ok(json!({ "stopped": true }))
+                answer(StopAnswer { stopped: true })
             }
             Request::Launch => self.launch().await,
             Request::Leave { force } => {
@@ -234,7 +238,7 @@ impl Service {
             Refusal::new("foreground", message).hint(hint)
         })?;
         let launch = Launch { devices: self.devices().await?, ..launch.clone() };
-        serde_json::to_value(launch).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(launch)
     }
 
     /// The array's devices, members first.
@@ -299,7 +303,7 @@ impl Service {
         }
         bytes += self.volatile().await?.map_or(0, |cache| cache.dirty_bytes);
         self.command_all(Command::BringHome).await?;
-        Ok(json!({ "bytes": bytes }))
+        answer(FlushAnswer { bytes })
     }
 
     async fn follow(&self, scheme: Scheme) -> Result<Value, Refusal> {
@@ -327,8 +331,8 @@ impl Service {
         let staging = staging_report(&self.status(first).await?, &name);
         let draining = staging.filter(|staging| staging.draining);
         let draining = draining.map_or(0, |staging| staging.dirty_bytes);
-        let later = volatile && !has_memory;
-        Ok(json!({ "policy": name, "draining_bytes": draining, "at_restart": later }))
+        let at_restart = volatile && !has_memory;
+        answer(PolicyAnswer { policy: name, draining_bytes: draining, at_restart })
     }
 
     async fn report(&self) -> Result<Value, Refusal> {
@@ -362,7 +366,7 @@ impl Service {
         report.fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();
-        serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(report)
     }
 
     async fn page(&self) -> Result<Value, Refusal> {
@@ -371,12 +375,12 @@ impl Service {
             None => None,
         };
         let page = page.ok_or_else(|| Refusal::new("stopping", "there are no metrics"))?;
-        Ok(json!({ "page": &*page }))
+        answer(Page { page: (*page).to_owned() })
     }
 
     async fn why(&self) -> Result<Value, Refusal> {
         let report = self.host.why().await.map_err(|error| self.refusal(error))?;
-        serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(report)
     }
 
     async fn flash_log(
@@ -394,7 +398,7 @@ impl Service {
         let message = format!("{} is not modelled as an SSD", array.facts.place(member.0));
         let log = log.map_err(|error| self.refusal(error))?;
         let log = log.ok_or_else(|| Refusal::new("no-flash", message))?;
-        serde_json::to_value(log).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(log)
     }
 
     pub(super) async fn status(&self, array: &Array) -> Result<Status, Refusal> {
@@ -403,7 +407,8 @@ impl Service {
 
     pub(super) async fn command(&self, array: &Array, command: Command) -> Result<Value, Refusal> {
         let done = array.host.command(command).await;
-        done.map(|()| json!({})).map_err(|error| self.refusal(error))
+        done.map_err(|error| self.refusal(error))?;
+        answer(Done {})
     }
 
     /// Passes a command to all groups; some of them may have nothing to do.
@@ -421,7 +426,7 @@ impl Service {
         }
         match refused {
             Some(error) if done == 0 => Err(self.refusal(error.into())),
-            Some(_) | None => Ok(json!({})),
+            Some(_) | None => answer(Done {}),
         }
     }
 
