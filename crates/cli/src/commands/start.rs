@@ -27,7 +27,7 @@ use ublkd::run_dir;
 use ublkd::thread::{become_io_flusher, keep_program_in_memory};
 
 use super::status::front;
-use crate::args::StartArgs;
+use crate::args::{Passthrough, StartArgs};
 use crate::output::{Output, ago, print, refusal_of};
 
 /// Where members are looked for by name.
@@ -204,7 +204,11 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
         uuid: args.uuid,
         wait: args.wait,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
-        host: HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() },
+        host: HostConfig {
+            io_timeout: args.io_timeout,
+            passthrough: args.passthrough == Passthrough::Auto,
+            ..HostConfig::default()
+        },
         policy: args.policy,
         becomes: args.reshape,
         fronts: FrontConfig {
