@@ -275,6 +275,10 @@ pub(crate) struct StartArgs {
     /// wait for it if not. The kernel gives devices of its own 30s a try
     #[arg(long, value_name = "TIME", value_parser = io_timeout, default_value = "30s")]
     pub(crate) io_timeout: Duration,
+    /// Whether reads and writes of NVMe drives go past the kernel's block layer, where they can: auto or
+    /// never
+    #[arg(long, value_name = "WHEN", default_value = "never")]
+    pub(crate) passthrough: Passthrough,
     /// What is done about garbage collection, now and at later starts; `evenkeel policy list` tells
     /// what there is. What is on record if not given
     #[arg(long, value_parser = policy)]
@@ -335,6 +339,15 @@ pub(crate) struct StartArgs {
     /// Only find out whether an array that runs could be started in this way
     #[arg(long, hide = true)]
     pub(crate) check: bool,
+}
+
+/// When I/O on NVMe drives goes past the block layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum Passthrough {
+    /// Where it can
+    Auto,
+    /// Nowhere
+    Never,
 }
 
 /// A time, or a number of seconds.

@@ -77,6 +77,9 @@ pub struct HostConfig {
     /// Whether to register memory of I/O with the kernel when it is used. That saves time on every
     /// I/O, and keeps the memory in RAM until it has been unused for a while.
     pub register_memory: bool,
+    /// Whether I/O on NVMe drives goes past the block layer where it can; on devices that are added
+    /// later if it does on one from the start.
+    pub passthrough: bool,
 }
 
 impl Default for HostConfig {
@@ -91,6 +94,7 @@ impl Default for HostConfig {
             io_timeout: Duration::from_secs(30),
             ring_entries: 256,
             register_memory: true,
+            passthrough: false,
         }
     }
 }
@@ -212,10 +216,11 @@ impl Host {
 
     fn run(
         config: HostConfig,
-        groups: Vec<Group>,
+        mut groups: Vec<Group>,
         begin: Option<Begin>,
         shape: VolumeConfig,
     ) -> io::Result<(Volume, HostHandle)> {
+        let passthrough = config.passthrough && pass_block_layer(&mut groups);
         for Group { assembled, devices } in &groups {
             assert_eq!(
                 devices.len(),
@@ -234,9 +239,27 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let client = Arc::new(Client { shared, groups: count, io_timeout });
+        let client = Arc::new(Client { shared, groups: count, io_timeout, passthrough });
         Ok((volume, HostHandle { client, group: raidlog::ONLY }))
     }
+}
+
+/// Lets I/O on devices go past the block layer where it can, and tells whether it does on any: only
+/// then the ring is one for it.
+fn pass_block_layer(groups: &mut [Group]) -> bool {
+    let devices = groups.iter_mut().flat_map(|group| &mut group.devices).flatten();
+    let passing = devices.filter_map(|device| {
+        device.pass_block_layer();
+        device.passthrough()
+    });
+    let any = passing.count() > 0;
+    if !any {
+        tracing::info!(
+            "no member's I/O goes past the block layer; nor will that of later ones, until the array is \
+             started again"
+        );
+    }
+    any
 }
 
 /// Facts about an opened device.
@@ -246,6 +269,8 @@ pub(crate) struct Opened {
     pub(crate) durable_by: DurableBy,
     /// The device number of a block device.
     pub(crate) number: Option<u64>,
+    /// Whether I/O goes past the block layer.
+    pub(crate) passthrough: bool,
 }
 
 impl Opened {
@@ -254,6 +279,7 @@ impl Opened {
             path: device.path().to_path_buf(),
             durable_by: device.durable_by(),
             number: device.identity().block_device(),
+            passthrough: device.passthrough().is_some(),
         }
     }
 }

@@ -28,7 +28,7 @@ use ublkd::run_dir;
 use ublkd::thread::{become_io_flusher, keep_program_in_memory};
 
 use super::status::front;
-use crate::args::StartArgs;
+use crate::args::{Passthrough, StartArgs};
 use crate::output::{Output, ago, print, refusal_of};
 
 /// Where members are looked for by name.
@@ -208,6 +208,7 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
         host: HostConfig {
             io_timeout: args.io_timeout,
             cache_blocks: (args.cache_memory.0 / BLOCK_BYTES as u64) as u32,
+            passthrough: args.passthrough == Passthrough::Auto,
             ..HostConfig::default()
         },
         policy: args.policy,

@@ -364,9 +364,10 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         Some(DurableBy::Flush) => "  (flushed after each durable write)",
         Some(DurableBy::Flag) | None => "",
     };
+    let passes = if member.passthrough { "  (past the block layer)" } else { "" };
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
     let disk = disk_name(member.group, member.member);
-    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{errors}")
+    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{passes}{errors}")
 }
 
 /// A modelled SSD, for people.

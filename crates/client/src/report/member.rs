@@ -30,6 +30,9 @@ pub struct MemberReport {
     /// How a write to its device becomes durable, if it has a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable_by: Option<DurableBy>,
+    /// Whether reads and writes of its device, an NVMe drive, go past the kernel's block layer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passthrough: bool,
     /// Its device's identity.
     pub uuid: String,
     /// Its state.

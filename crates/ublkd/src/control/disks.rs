@@ -42,7 +42,7 @@ impl Service {
         }
         let newcomer = Newcomer {
             absent: absent.iter().map(|&(_, spare)| spare).collect(),
-            ..Newcomer::new(path, need, array.record.areas.clone(), force)
+            ..Newcomer::new(path, need, (&array.record.areas, &array.host), force)
         };
         let Taken { device, uuid, was } = newcomer.take_in(array.host.io_timeout()).await?;
         let _alone = self.membership.lock().await;
@@ -93,7 +93,7 @@ impl Service {
         self.next_missing(array, member).await?;
         self.may_be_copied(array, member).await?;
         let need = array.record.blocks_of(member);
-        let newcomer = Newcomer::new(with, need, array.record.areas.clone(), force);
+        let newcomer = Newcomer::new(with, need, (&array.record.areas, &array.host), force);
         let Taken { device, uuid, .. } = newcomer.take_in(array.host.io_timeout()).await?;
         let _alone = self.membership.lock().await;
         // The member may have failed meanwhile, or have been replaced.

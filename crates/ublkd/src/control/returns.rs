@@ -69,7 +69,7 @@ impl Comer {
         if self.only.is_none() {
             tracing::info!("{} is opened, to see whether it comes back", shown(&path));
         }
-        let device = open(&path).map_err(|error| lingering(error, &path))?;
+        let mut device = open(&path).map_err(|error| lingering(error, &path))?;
         let shown = shown(&path);
         let io = |error| Refusal::new("device", format!("{shown}: {error}"));
         goes_on().map_err(io)?;
@@ -90,6 +90,8 @@ impl Comer {
             goes_on().map_err(io)?;
             let meta_blocks = record.meta_blocks_of(returning.member);
             prepare_return(&device, meta_blocks, goes_on).map_err(io)?;
+            goes_on().map_err(io)?;
+            host.pass_block_layer(&mut device);
             let uuid = DeviceUuid(random_uuid().map_err(io)?);
             return Ok(Came::Back { array, device, uuid, returning });
         }

@@ -199,6 +199,10 @@ impl Data {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,
             register_memory: config.register_memory,
+            large_entries: devices
+                .iter()
+                .flatten()
+                .any(|(_, device)| device.passthrough().is_some()),
         };
         let mut ring = Ring::new(ring_config, &arena, submissions.bell().fd())?;
         ring.readings = shared.readings().clone();

@@ -244,6 +244,13 @@ impl HostHandle {
         self.client.io_timeout
     }
 
+    /// Lets I/O on a new device go past the block layer, if the array's does and it can.
+    pub(crate) fn pass_block_layer(&self, device: &mut Device) {
+        if self.client.passthrough {
+            device.pass_block_layer();
+        }
+    }
+
     /// The array's events.
     #[must_use]
     pub fn notes(&self) -> Notes {
@@ -278,6 +285,8 @@ pub(super) struct Client {
     pub(super) groups: usize,
     /// How long an I/O of a device may take.
     pub(super) io_timeout: Duration,
+    /// Whether I/O goes past the block layer where it can.
+    pub(super) passthrough: bool,
 }
 
 impl Drop for Client {
