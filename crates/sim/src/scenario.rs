@@ -80,6 +80,9 @@ pub struct Scenario {
     pub scratch_blocks: u32,
     /// Memory in blocks for what is written again and again.
     pub warm_blocks: u32,
+    /// Memory in blocks for what is staged.
+    #[serde(default)]
+    pub staged_blocks: u32,
     /// How many requests there are in all.
     pub requests: u32,
     /// How many lives: between two of them the power fails, or the array is stopped.
@@ -236,6 +239,7 @@ impl Playable for Scenario {
             background_jobs: 1 + source.below(4) as u16,
             scratch_blocks: source.below(400) as u32,
             warm_blocks: 0,
+            staged_blocks: 0,
             requests: 100,
             lives: 1 + source.below(4) as u32,
             load: Load {
@@ -254,15 +258,7 @@ impl Playable for Scenario {
         scenario.flash = source.chance(1, 8);
         scenario.busy = source.one_of(&[0, 0, 4, 12]);
         if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) && scenario.busy > 0 {
-            // Mostly so small that it is always full.
-            scenario.staging = source.one_of(&[0, 64, 64, 80, 200]);
-            if scenario.staging > 0 {
-                scenario.staging_devices = source.one_of(&[0, 0, 1, 2]);
-            }
-            if scenario.staging_devices > 0 {
-                // A size that is enough for a member is enough for a staging device.
-                scenario.staging_device = source.one_of(&[64, scenario.staging]);
-            }
+            scenario.choose_staging(source);
         }
         scenario.faults.hang = source.one_of(&[0, 0, 1, 4]);
         if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) {
@@ -306,6 +302,7 @@ impl Playable for Scenario {
         s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.placement = 0));
         s.with(|s| s.whole_entries = false);
         s.with(|s| s.warm_blocks = 0);
+        s.with(|s| s.staged_blocks = 0);
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
         s.with(|s| s.tags = s.tags.div_ceil(2));
@@ -333,6 +330,19 @@ impl Playable for Scenario {
 }
 
 impl Scenario {
+    fn choose_staging(&mut self, source: &mut Source) {
+        // Mostly so small that it is always full.
+        self.staging = source.one_of(&[0, 64, 64, 80, 200]);
+        if self.staging > 0 {
+            self.staging_devices = source.one_of(&[0, 0, 1, 2]);
+            self.staged_blocks = staged_blocks(self.scratch_blocks);
+        }
+        if self.staging_devices > 0 {
+            // A size that is enough for a member is enough for a staging device.
+            self.staging_device = source.one_of(&[64, self.staging]);
+        }
+    }
+
     /// Its members and staging devices.
     pub(crate) fn places(&self) -> usize {
         self.members + self.staging_devices
@@ -402,6 +412,12 @@ fn uneven(members: usize) -> Placement {
 /// for something else.
 fn warm_blocks(drawn: u32) -> u32 {
     if drawn % 4 == 3 { [4, 16, 64, 1024][(drawn / 4 % 4) as usize] } else { 0 }
+}
+
+/// In three worlds of four with a staging log some of what is staged is kept in memory: a few blocks, many, or
+/// all. It follows from the same number.
+fn staged_blocks(drawn: u32) -> u32 {
+    [0, 3, 24, 4096][(drawn / 16 % 4) as usize]
 }
 
 fn least_members(level: Level) -> usize {

@@ -34,7 +34,8 @@ impl Engine {
                 let lba = Lba(first.0 + u64::from(offset));
                 let inside = offset < piece.blocks;
                 let block = piece.block(offset);
-                let fetched = inside && self.fetch_from_elsewhere(id, lba, block);
+                let fetched = inside
+                    && (self.recall(id, lba, block) || self.fetch_from_elsewhere(id, lba, block));
                 if inside && !fetched {
                     if part.blocks == 0 {
                         (part.row, part.mem) = (piece.row + offset, piece.mem.plus(offset));

@@ -100,7 +100,7 @@ mod tests {
         let mut log = Log::new(0);
         let home = log.layout.member(Stripe(0), Role(0));
         let number = log.begin(0, 4, Set::one(home));
-        log.staging.stored(number, &log.layout);
+        log.staging.stored(number, &[], &log.layout);
         let (lba, busy) = (log.lba(0, 3), Set::one(home));
         let find = |log: &Log, busy| log.staging.find(lba, busy, || home);
         assert_eq!(find(&log, Set::EMPTY), Some((number, 3)), "it is nowhere else");
@@ -142,7 +142,7 @@ mod tests {
             assert!(!log.staging.drop_member(member));
         }
         assert_eq!(log.staging.lost(&log.layout), vec![], "it was never acknowledged");
-        log.staging.stored(number, &log.layout);
+        log.staging.stored(number, &[], &log.layout);
         assert_eq!(log.staging.lost(&log.layout), [(log.lba(1, 0), 2)]);
     }
 }
