@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use evenkeel_client::paths::shown;
 use evenkeel_client::{Launch, Refusal, disk_name};
+use raidcore::engine;
 use raidcore::meta::{AssembleError, AssembleOptions};
 use raidlog::RecoveryError;
 use serde_json::{Value, json};
@@ -195,16 +196,24 @@ fn serve(
     done
 }
 
+fn host(args: &StartArgs) -> HostConfig {
+    let host = HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() };
+    // There are no numbers for more.
+    let staged_blocks = u32::try_from(args.staging_memory.blocks()).unwrap_or(u32::MAX);
+    HostConfig { engine: engine::Config { staged_blocks, ..host.engine }, ..host }
+}
+
 fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig {
     let asked = args.nbd.is_some() || args.nbd_tcp.is_some() || args.fuse.is_some();
     let none_asked = !asked && args.ublk.is_none() && args.vhost.is_none();
+    let host = host(&args);
     DaemonConfig {
         members: args.members,
         name: args.name,
         uuid: args.uuid,
         wait: args.wait,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
-        host: HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() },
+        host,
         policy: args.policy,
         becomes: args.reshape,
         fronts: FrontConfig {
