@@ -174,7 +174,6 @@ impl Engine {
                 let mem = plan::scratch(plan::beside(geo, role), row);
                 let block = Piece { role, row, blocks: 1, mem };
                 if !self.recall(id, lba, block) {
-                    self.array.counters.staged_reads += 1;
                     self.fetch(id, (STAGED, number), at, block);
                 }
                 let pieces = &mut self.range.jobs[id].pieces;
