@@ -110,5 +110,6 @@ pub(crate) const KEPT: &[Mutant] = &[
             self.let_go(id);
         }
         self.range.jobs[id].pieces.clear();",
-    ),
+    )
+    .rare("It is copied once more, to the same place, which is another job's only where nothing of a chunk is left to come home."),
 ];
