@@ -491,7 +491,7 @@ mod tests {
         let text = staged(&copies);
         assert!(text.starts_with("all is at home; "), "{text}");
         assert!(
-            text.contains("room; 1 MiB copied, 7 reads served from copies; the table"),
+            text.contains("room; 1 MiB copied, 7 reads served from copies; 5 MiB in memory"),
             "{text}"
         );
     }
