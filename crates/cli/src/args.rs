@@ -279,6 +279,10 @@ pub(crate) struct StartArgs {
     /// never
     #[arg(long, value_name = "WHEN", default_value = "never")]
     pub(crate) passthrough: Passthrough,
+    /// Keep so much of what is staged in memory, too: then it is not read from the staging log when it comes
+    /// home or users read it
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    pub(crate) staging_memory: Size,
     /// What is done about garbage collection, now and at later starts; `evenkeel policy list` tells
     /// what there is. What is on record if not given
     #[arg(long, value_parser = policy)]

@@ -105,6 +105,7 @@ fn staging_and_reclaiming() {
     let after = host.engine().status().counters;
     assert!(after.staged_writes > before.staged_writes);
     assert!(after.staged_reads > before.staged_reads);
+    assert!(after.kept_reads > before.kept_reads);
     assert!(after.reclaimed_blocks > before.reclaimed_blocks);
 }
 

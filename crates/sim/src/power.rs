@@ -146,6 +146,7 @@ impl World {
         self.summary.hedges += counters.hedged_reads;
         self.summary.elsewhere += counters.hedged_writes;
         self.summary.warm += counters.warm_blocks;
+        self.summary.kept += counters.kept_reads;
         self.summary.copy_reads += counters.copy_reads;
         self.summary.staged += counters.staged_writes;
         self.summary.reclaimed += counters.reclaimed_blocks;

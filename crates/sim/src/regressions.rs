@@ -78,6 +78,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         scratch_blocks: 400,
         warm_blocks: 0,
         volatile: None,
+        staged_blocks: 0,
         requests: 0,
         lives: 1,
         load: Load {
@@ -217,9 +218,7 @@ impl World {
             self.turns(1);
         }
         self.command(Command::Pause);
-        while !self.ios.is_empty() {
-            self.turns(1);
-        }
+        self.until(|world| world.ios.is_empty());
         self.beyond = true;
     }
 

@@ -84,6 +84,9 @@ pub struct Scenario {
     /// The write cache in memory above the array, if there is one.
     #[serde(default)]
     pub volatile: Option<Volatile>,
+    /// Memory in blocks for what is staged.
+    #[serde(default)]
+    pub staged_blocks: u32,
     /// How many requests there are in all.
     pub requests: u32,
     /// How many lives: between two of them the power fails, or the array is stopped.
@@ -237,6 +240,7 @@ impl Playable for Scenario {
             scratch_blocks: source.below(400) as u32,
             warm_blocks: 0,
             volatile: None,
+            staged_blocks: 0,
             requests: 100,
             lives: 1 + source.below(4) as u32,
             load: Load {
@@ -255,15 +259,7 @@ impl Playable for Scenario {
         scenario.flash = source.chance(1, 8);
         scenario.busy = source.one_of(&[0, 0, 4, 12]);
         if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) && scenario.busy > 0 {
-            // Mostly so small that it is always full.
-            scenario.staging = source.one_of(&[0, 64, 64, 80, 200]);
-            if scenario.staging > 0 {
-                scenario.staging_devices = source.one_of(&[0, 0, 1, 2]);
-            }
-            if scenario.staging_devices > 0 {
-                // A size that is enough for a member is enough for a staging device.
-                scenario.staging_device = source.one_of(&[64, scenario.staging]);
-            }
+            scenario.choose_staging(source);
         }
         scenario.faults.hang = source.one_of(&[0, 0, 1, 4]);
         if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) {
@@ -310,6 +306,7 @@ impl Playable for Scenario {
         s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.orders = false));
         s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.accepts = false));
         s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.own_tags = 16));
+        s.with(|s| s.staged_blocks = 0);
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
         s.with(|s| s.tags = s.tags.div_ceil(2));
@@ -337,6 +334,19 @@ impl Playable for Scenario {
 }
 
 impl Scenario {
+    fn choose_staging(&mut self, source: &mut Source) {
+        // Mostly so small that it is always full.
+        self.staging = source.one_of(&[0, 64, 64, 80, 200]);
+        if self.staging > 0 {
+            self.staging_devices = source.one_of(&[0, 0, 1, 2]);
+            self.staged_blocks = staged_blocks(self.scratch_blocks);
+        }
+        if self.staging_devices > 0 {
+            // A size that is enough for a member is enough for a staging device.
+            self.staging_device = source.one_of(&[64, self.staging]);
+        }
+    }
+
     /// Its members and staging devices.
     pub(crate) fn places(&self) -> usize {
         self.members + self.staging_devices
@@ -434,6 +444,12 @@ fn policy(level: Level, source: &mut Source) -> Consistency {
         Level::Raid0 => Consistency::Resync,
         Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 => source.one_of(&POLICIES),
     }
+}
+
+/// In three worlds of four with a staging log some of what is staged is kept in memory: a few blocks, many, or
+/// all. It follows from the same number.
+fn staged_blocks(drawn: u32) -> u32 {
+    [0, 3, 24, 4096][(drawn / 16 % 4) as usize]
 }
 
 fn least_members(level: Level) -> usize {

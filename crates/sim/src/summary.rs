@@ -30,6 +30,8 @@ pub struct Summary {
     pub warm: u64,
     /// Blocks that a write cache in memory has held.
     pub cached: u64,
+    /// Staged blocks that were found in memory instead of being read from the log.
+    pub kept: u64,
     /// Stripes that reshapes have moved.
     pub reshaped: u64,
     /// How many arrays have become larger with their members.
@@ -82,6 +84,7 @@ impl AddAssign for Summary {
         self.reclaimed += other.reclaimed;
         self.warm += other.warm;
         self.cached += other.cached;
+        self.kept += other.kept;
         self.reshaped += other.reshaped;
         self.enlarged += other.enlarged;
         self.copy_reads += other.copy_reads;

@@ -193,6 +193,7 @@ impl World {
             reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
             warm: self.summary.warm + self.engine().counters().warm_blocks,
             cached: self.summary.cached + cached(&self.machine),
+            kept: self.summary.kept + self.engine().counters().kept_reads,
             copy_reads: self.summary.copy_reads + self.engine().counters().copy_reads,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
@@ -307,12 +308,14 @@ impl World {
         self.grow();
         self.spoil_free_memory();
         checks::warm::are_as_at_home(self);
+        checks::kept::are_as_logged(self);
         self.give_up();
     }
 
     /// A host may give back the memory of free buffers at any time.
     fn spoil_free_memory(&mut self) {
-        if self.scenario.warm_blocks > 0 || self.scenario.volatile.is_some() {
+        let Scenario { warm_blocks, staged_blocks, volatile, .. } = &self.scenario;
+        if *warm_blocks > 0 || *staged_blocks > 0 || volatile.is_some() {
             let free: Vec<u16> = self.machine.free_buffers().collect();
             for buffer in free {
                 self.memory.scratch_mut(buffer).fill([0x5a; KEPT]);
@@ -386,6 +389,7 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
         background_jobs: scenario.background_jobs,
         scratch_blocks: scenario.scratch_blocks,
         warm_blocks: scenario.warm_blocks,
+        staged_blocks: scenario.staged_blocks,
         reshape_blocks: scenario.reshape.map_or(0, |reshape| reshape.blocks),
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
         // The least pace is any as it is.

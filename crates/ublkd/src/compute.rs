@@ -76,7 +76,7 @@ pub(crate) fn run(arena: &mut Arena, step: BoundStep<'_>, blocks: u32) -> Option
 }
 
 /// The arena's memory during a step. The arena is borrowed mutably, so nothing else has it; the
-/// kernel has no I/O on what a step names, for the engine computes between reads and writes.
+/// kernel has no I/O on what a step writes, and none but writes of what it reads.
 struct Memory<'a> {
     arena: &'a mut Arena,
     blocks: u32,

@@ -54,6 +54,9 @@ pub use crate::ring::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 /// Memory for what is written again and again, in blocks: 16 MiB, or less where fewer are.
 const WARM_BLOCKS: u32 = 4096;
 
+/// Memory for what is staged, in blocks, unless it is told otherwise: 64 MiB, or less where fewer are.
+const STAGED_BLOCKS: u32 = 1 << 14;
+
 /// How an array is run.
 #[derive(Clone, Copy, Debug)]
 pub struct HostConfig {
@@ -86,7 +89,11 @@ impl Default for HostConfig {
     /// Requests of up to 1 MiB, a limit of 30 s, 256 I/Os at once, registered memory.
     fn default() -> Self {
         Self {
-            engine: Config { warm_blocks: WARM_BLOCKS, ..Config::default() },
+            engine: Config {
+                warm_blocks: WARM_BLOCKS,
+                staged_blocks: STAGED_BLOCKS,
+                ..Config::default()
+            },
             max_request_blocks: 256,
             scheme: SCHEMES[0],
             cache_blocks: CacheConfig::default().blocks,

@@ -13,8 +13,8 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use evenkeel_client::paths::shown;
 use evenkeel_client::{Launch, Refusal, disk_name};
+use raidcore::engine;
 use raidcore::meta::{AssembleError, AssembleOptions};
-use raidcore::units::BLOCK_BYTES;
 use raidlog::RecoveryError;
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
@@ -30,6 +30,7 @@ use ublkd::thread::{become_io_flusher, keep_program_in_memory};
 use super::status::front;
 use crate::args::{Passthrough, StartArgs};
 use crate::output::{Output, ago, print, refusal_of};
+use crate::size::Size;
 
 /// Where members are looked for by name.
 pub(super) const DEVICES: &str = "/dev";
@@ -196,21 +197,30 @@ fn serve(
     done
 }
 
+fn host(args: &StartArgs) -> HostConfig {
+    // There are no numbers for more.
+    let blocks = |size: Size| u32::try_from(size.blocks()).unwrap_or(u32::MAX);
+    let host = HostConfig::default();
+    HostConfig {
+        io_timeout: args.io_timeout,
+        engine: engine::Config { staged_blocks: blocks(args.staging_memory), ..host.engine },
+        cache_blocks: blocks(args.cache_memory),
+        passthrough: args.passthrough == Passthrough::Auto,
+        ..host
+    }
+}
+
 fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig {
     let asked = args.nbd.is_some() || args.nbd_tcp.is_some() || args.fuse.is_some();
     let none_asked = !asked && args.ublk.is_none() && args.vhost.is_none();
+    let host = host(&args);
     DaemonConfig {
         members: args.members,
         name: args.name,
         uuid: args.uuid,
         wait: args.wait,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
-        host: HostConfig {
-            io_timeout: args.io_timeout,
-            cache_blocks: (args.cache_memory.0 / BLOCK_BYTES as u64) as u32,
-            passthrough: args.passthrough == Passthrough::Auto,
-            ..HostConfig::default()
-        },
+        host,
         policy: args.policy,
         becomes: args.reshape,
         fronts: FrontConfig {

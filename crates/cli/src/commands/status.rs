@@ -251,11 +251,12 @@ pub(crate) fn staged(log: &StagingReport) -> String {
     };
     format!(
         "{cache}{dirty}{age}{waits}{takes}; {} of {} in use; {writes} writes ({}) staged{again}, {} brought \
-         home, {full} found no room; {copies}the table takes {}",
+         home, {full} found no room; {copies}{} in memory, the table takes {}",
         Size(log.used_bytes),
         Size(log.capacity_bytes),
         Size(log.written_bytes),
         Size(log.reclaimed_bytes),
+        Size(log.kept_bytes),
         Size(log.table_bytes)
     )
 }
@@ -447,6 +448,8 @@ mod tests {
             used_bytes: 20 * mib,
             capacity_bytes: 64 * mib,
             table_bytes: 2 * mib,
+            kept_bytes: 5 * mib,
+            kept_read_bytes: mib,
             draining: false,
             cache: "none".to_owned(),
             oldest_seconds: None,
@@ -468,7 +471,7 @@ mod tests {
         assert_eq!(
             staged(&log),
             "12 MiB not at home yet; 20 MiB of 64 MiB in use; 1234 writes (40 MiB) staged, 28 MiB \
-             brought home, 3 found no room; the table takes 2 MiB"
+             brought home, 3 found no room; 5 MiB in memory, the table takes 2 MiB"
         );
         assert!(
             staged(&StagingReport { draining: true, ..log.clone() })
@@ -491,7 +494,7 @@ mod tests {
         let text = staged(&copies);
         assert!(text.starts_with("all is at home; "), "{text}");
         assert!(
-            text.contains("room; 1 MiB copied, 7 reads served from copies; the table"),
+            text.contains("room; 1 MiB copied, 7 reads served from copies; 5 MiB in memory"),
             "{text}"
         );
     }

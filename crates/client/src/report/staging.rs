@@ -18,6 +18,12 @@ pub struct StagingReport {
     pub capacity_bytes: u64,
     /// Memory of the table of staged blocks.
     pub table_bytes: u64,
+    /// Of what is staged and not at home, what is in memory, too.
+    #[serde(default)]
+    pub kept_bytes: u64,
+    /// What was found there since the start, and not read from the log.
+    #[serde(default)]
+    pub kept_read_bytes: u64,
     /// The policy stages nothing any more, and staged blocks come home.
     pub draining: bool,
     /// The write cache that the log is: a name of `evenkeel cache list`.

@@ -74,6 +74,12 @@ pub struct Figures {
     pub staging_refused: f64,
     /// Blocks that were brought home from the staging log.
     pub reclaimed_blocks: u64,
+    /// Blocks that were read from the staging log, by users or to be brought home.
+    #[serde(default)]
+    pub staged_reads: u64,
+    /// Blocks of it that were found in memory, and not read.
+    #[serde(default)]
+    pub kept_reads: u64,
     /// Blocks of the staging log that were not at home in the end.
     pub staging_backlog: u64,
     /// The share of the staging log in use in the end, on the fullest member.
@@ -303,6 +309,8 @@ impl Meter {
             staged: part(staged, writes.count as f64),
             staging_refused: part(steered.refused_writes as f64, writes.count as f64),
             reclaimed_blocks: steered.reclaimed_blocks,
+            staged_reads: steered.staged_reads,
+            kept_reads: steered.kept_reads,
             staging_backlog: steered.backlog,
             staging_use: steered.staging_use,
             gc_avoided: part(avoided, avoided + delayed),

@@ -99,6 +99,8 @@ pub const COLUMNS: &[Column] = &[
     column("staged", Unit::Share, |f| f.staged),
     column("staging full", Unit::Share, |f| f.staging_refused),
     column("reclaimed", Unit::Count, |f| f.reclaimed_blocks as f64),
+    column("staged reads", Unit::Count, |f| f.staged_reads as f64),
+    column("kept reads", Unit::Count, |f| f.kept_reads as f64),
     column("backlog", Unit::Count, |f| f.staging_backlog as f64),
     column("staging use", Unit::Share, |f| f.staging_use),
     column("GC avoided", Unit::Share, |f| f.gc_avoided),

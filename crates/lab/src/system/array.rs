@@ -122,6 +122,9 @@ impl Array {
         let devices: Vec<_> =
             (0..spec.places() as u32).map(|device| Some(DeviceId(device))).collect();
         let assembled = Assembled::of_new(record, false);
+        let kept = spec.staging_memory.map_or(0, |Bytes(bytes)| bytes / BLOCK_BYTES as u64);
+        let staged_blocks = u32::try_from(kept).unwrap_or(u32::MAX);
+        let config = Config { staged_blocks, ..config };
         let engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
         let machine = Machine::Array(Box::new(engine));
         let steering = || Steering::new(spec.scheme.0, spec.extra_reads);

@@ -38,6 +38,9 @@ pub struct ArraySpec {
     /// The size of the staging log on each of them; by default as much as fits, up to 1 GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging_ssd: Option<Bytes>,
+    /// Memory for what is staged; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging_memory: Option<Bytes>,
     /// The scheme against garbage collection: a name of [`steering::scheme::SCHEMES`], and perhaps one
     /// of [`steering::hold::CACHES`], like `evenkeel/log`.
     #[serde(default)]

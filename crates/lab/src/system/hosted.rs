@@ -288,6 +288,8 @@ fn steered(engine: &Engine, before: &Counters) -> Steered {
         staged_writes: now.staged_writes - before.staged_writes,
         refused_writes: now.staging_full - before.staging_full,
         reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,
+        staged_reads: now.staged_reads - before.staged_reads,
+        kept_reads: now.kept_reads - before.kept_reads,
         backlog: staging.map_or(0, |staging| staging.dirty),
         staging_use: staging
             .map_or(0.0, |staging| staging.used as f64 / staging.capacity.max(1) as f64),

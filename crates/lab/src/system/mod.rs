@@ -162,6 +162,10 @@ pub struct Steered {
     pub refused_writes: u64,
     /// Blocks that were brought home from the staging log.
     pub reclaimed_blocks: u64,
+    /// Blocks that were read from the staging log.
+    pub staged_reads: u64,
+    /// Blocks of it that were found in memory, and not read.
+    pub kept_reads: u64,
     /// Blocks in the staging log that are not at home now.
     pub backlog: u64,
     /// The share of the staging log in use now, on the fullest member.
@@ -180,6 +184,8 @@ impl Steered {
             staged_writes: self.staged_writes + other.staged_writes,
             refused_writes: self.refused_writes + other.refused_writes,
             reclaimed_blocks: self.reclaimed_blocks + other.reclaimed_blocks,
+            staged_reads: self.staged_reads + other.staged_reads,
+            kept_reads: self.kept_reads + other.kept_reads,
             backlog: self.backlog + other.backlog,
             staging_use: self.staging_use.max(other.staging_use),
         }

@@ -70,7 +70,8 @@ impl NullHost {
         Self::with_log(level, consistency, 0)
     }
 
-    /// Starts a new array with so many blocks of staging log on each member.
+    /// Starts a new array with so many blocks of staging log on each member, and memory for a part of what is
+    /// staged.
     pub(crate) fn with_log(level: Level, consistency: Consistency, log: u64) -> Self {
         let new = NewArray {
             array: ArrayId(*b"nothing but this"),
@@ -92,8 +93,9 @@ impl NullHost {
         let devices: Vec<_> = (0..MEMBERS).map(|device| Some(DeviceId(device))).collect();
         let now = Instant::ORIGIN;
         let assembled = Assembled::of_new(record, false);
+        let config = Config { staged_blocks: (log / 4) as u32, ..Config::default() };
         let mut host = Self {
-            engine: Engine::new(Config::default(), assembled, &devices, now, 0),
+            engine: Engine::new(config, assembled, &devices, now, 0),
             now,
             prng: Prng::new(1),
             todo: VecDeque::with_capacity(4096),

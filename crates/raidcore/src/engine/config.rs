@@ -18,6 +18,9 @@ pub struct Config {
     /// Memory in blocks, in addition to the scratch memory, for old data and parity of what is written
     /// again and again. With 0, each partial write reads them.
     pub warm_blocks: u32,
+    /// Memory in blocks, in addition to that, for what is staged: it is copied there, and what comes home or is
+    /// read by users is not read from the staging log. With 0, all of it is.
+    pub staged_blocks: u32,
     /// How many blocks of each member a reshape moves at a time; users' requests for what is being moved
     /// wait. At least one stripe is.
     pub reshape_blocks: u32,
@@ -44,6 +47,7 @@ impl Default for Config {
             background_jobs: 16,
             scratch_blocks: 8192,
             warm_blocks: 0,
+            staged_blocks: 0,
             reshape_blocks: 256,
             pace: Pace::default(),
             slowdown: Some(Slowdown::default()),

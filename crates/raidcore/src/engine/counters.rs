@@ -39,6 +39,8 @@ pub struct Counters {
     pub hedged_writes: u64,
     /// Blocks read from the staging log.
     pub staged_reads: u64,
+    /// Blocks of it that were found in memory, and not read there.
+    pub kept_reads: u64,
     /// Blocks of which copies were made, as they are read often.
     pub copied_blocks: u64,
     /// Reads served from copies, as home was busy.

@@ -10,7 +10,7 @@ use super::hedge::Hedge;
 use super::retries::Retries;
 use super::scrub::Scrub;
 use super::stage::{Stage, Turn};
-use super::staging::Logged;
+use super::staging::{Kept, Logged};
 use super::steering::Way;
 use super::warm::Warming;
 use super::work::Work;
@@ -124,6 +124,8 @@ pub struct Job {
     pub(super) error: Option<RequestError>,
     pub(super) journaled: Journaled,
     pub(super) log: Logged,
+    /// Slots of what is staged: those that its entry gets, or those that it reads.
+    pub(super) kept: Vec<Kept>,
     pub(super) fetching: Fetching,
     pub(super) turn: Turn,
     pub(super) hedge: Hedge,
@@ -154,6 +156,7 @@ impl Job {
             error: None,
             journaled: Journaled::new(geo),
             log: Logged::default(),
+            kept: Vec::new(),
             fetching: Fetching::default(),
             turn: Turn::Any,
             hedge: Hedge::default(),
@@ -187,7 +190,7 @@ impl Job {
         self.is_copied = false;
         assert!(self.outstanding == 0 && !self.marked && !self.buffers.held);
         assert!(self.log.staged.is_none() && !self.log.promised && self.fetching.is_empty());
-        assert!(self.warming.blocks.is_empty() && !self.warming.written);
+        assert!(self.warming.blocks.is_empty() && !self.warming.written && self.kept.is_empty());
     }
 
     /// What a plan calls memory of the host's, besides that of its roles.

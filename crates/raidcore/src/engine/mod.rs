@@ -262,15 +262,16 @@ impl Engine {
     /// How many scratch buffers of one chunk the host has to provide.
     #[must_use]
     pub fn scratch_buffers(&self) -> u16 {
-        let Range { jobs, warm, reshape, .. } = &self.range;
-        jobs.scratch_buffers() + warm.buffers() + reshape.buffers()
+        let Range { jobs, warm, staging, reshape, .. } = &self.range;
+        jobs.scratch_buffers() + warm.buffers() + staging.buffers() + reshape.buffers()
     }
 
     /// The scratch buffers that are in no use: what they hold means nothing until the next step.
     pub fn free_scratch(&self) -> impl Iterator<Item = u16> + '_ {
-        let Range { jobs, warm, reshape, .. } = &self.range;
+        let Range { jobs, warm, staging, reshape, .. } = &self.range;
         let of_jobs = jobs.free_scratch().iter().copied();
-        of_jobs.chain(warm.free_buffers()).chain(reshape.free_buffers())
+        let kept = warm.free_buffers().chain(staging.free_buffers());
+        of_jobs.chain(kept).chain(reshape.free_buffers())
     }
 
     /// Whether an unclean stop may have left any of these blocks with redundancy that does not match

@@ -59,7 +59,9 @@ impl Range {
         let buffers =
             (config.scratch_blocks / record.layout().chunk()).clamp(most as u32, 1 << 14) as u16;
         let warm = Warm::new(&record.layout(), config.warm_blocks, buffers);
-        let reshape = Reshaping::new(record, config.reshape_blocks, buffers + warm.buffers());
+        let first = buffers + warm.buffers();
+        let staging = Staging::new(record, &assembled.staged, (config.staged_blocks, first));
+        let reshape = Reshaping::new(record, config.reshape_blocks, first + staging.buffers());
         Self {
             jobs: Jobs::new(geo, config.jobs, config.background_jobs, buffers),
             patience: Patience::default(),
@@ -69,7 +71,7 @@ impl Range {
             alignment: Alignment::default(),
             journal: Journal::new(record, assembled.next_entry),
             replays: Replays::new(assembled.replay),
-            staging: Staging::new(record, &assembled.staged),
+            staging,
             copies: Copies::new(record),
             distributed: Distributed::new(record),
             heat: Heat::new(record.areas.stripes(), &assembled.popularity),

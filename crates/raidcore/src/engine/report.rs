@@ -218,6 +218,8 @@ pub struct StagingStatus {
     pub used: u64,
     /// What each member has of it.
     pub capacity: u64,
+    /// Not at home yet, and in memory, too.
+    pub kept: u64,
     /// Bytes of memory that the tables of what is staged and copied take.
     pub table_bytes: u64,
 }

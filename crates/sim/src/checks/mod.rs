@@ -1,6 +1,7 @@
 //! Properties that must hold, one a file. A check that fails panics.
 
 pub(crate) mod content;
+pub(crate) mod kept;
 pub(crate) mod leaks;
 pub(crate) mod metadata;
 pub(crate) mod ordering;

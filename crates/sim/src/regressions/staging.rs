@@ -2,6 +2,7 @@
 
 mod beside;
 mod elsewhere;
+mod kept;
 
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Detour, HomeWaits, Redirect, SteeringPolicy};

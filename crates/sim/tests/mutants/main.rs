@@ -18,6 +18,7 @@ mod hedge;
 mod hold;
 mod jobs;
 mod journal;
+mod kept;
 mod log;
 mod members;
 mod mutant;
@@ -54,6 +55,7 @@ use hedge::HEDGE;
 use hold::HOLD;
 use jobs::JOBS;
 use journal::JOURNAL;
+use kept::KEPT;
 use log::LOG;
 use members::MEMBERS;
 use mutant::Mutant;
@@ -245,6 +247,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         PAGES,
         PARTIAL,
         STAGING,
+        KEPT,
         HOLD,
         DISTRIBUTED,
         SUCCESSION,

@@ -34,6 +34,8 @@ pub(super) fn staging_report(status: &Status, policy: &str) -> Option<StagingRep
         used_bytes: bytes(staging.used),
         capacity_bytes: bytes(staging.capacity),
         table_bytes: staging.table_bytes,
+        kept_bytes: bytes(staging.kept),
+        kept_read_bytes: bytes(counters.kept_reads),
         draining: !stages && staging.dirty > 0,
         cache: scheme
             .map(|scheme| scheme.cache())
@@ -103,6 +105,8 @@ mod tests {
             used_bytes: 16384,
             capacity_bytes: 1 << 20,
             table_bytes: 1 << 16,
+            kept_bytes: 8192,
+            kept_read_bytes: 0,
             draining: false,
             cache: "none".to_owned(),
             oldest_seconds: None,

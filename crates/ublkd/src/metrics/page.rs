@@ -133,6 +133,11 @@ fn staged(text: &mut Text, name: (&'static str, &str), status: &Status) {
                 staging.used,
             ),
             ("evenkeel_staging_capacity_bytes", "What each member has of it.", staging.capacity),
+            (
+                "evenkeel_staged_kept_bytes",
+                "Of what is staged and not at home, what is in memory, too.",
+                staging.kept,
+            ),
         ];
         for (metric, help, blocks) in room {
             text.gauge(metric, help).sample(&[name], blocks * BLOCK_BYTES as u64);
@@ -225,6 +230,11 @@ fn counters_of_staging(text: &mut Text, facts: &Facts, c: Counters) {
         ),
         ("evenkeel_copied_bytes_total", "What copies were made of.", c.copied_blocks),
         ("evenkeel_staged_read_bytes_total", "What was read from the staging log.", c.staged_reads),
+        (
+            "evenkeel_staged_kept_read_bytes_total",
+            "What of the staging log was found in memory, and not read there.",
+            c.kept_reads,
+        ),
         (
             "evenkeel_reclaimed_bytes_total",
             "What was brought home from the staging log.",

@@ -101,7 +101,8 @@ impl Engine {
         let job = &self.range.jobs[id];
         let [piece] = job.pieces[..] else { return false };
         let stored = job.base == Base::Stored;
-        let able = self.range.copies.exist() && stored && job.fetching.is_empty();
+        let at_home = job.fetching.is_empty() && job.kept.is_empty();
+        let able = self.range.copies.exist() && stored && at_home;
         if !able || !job.bad.is_empty() {
             return false;
         }

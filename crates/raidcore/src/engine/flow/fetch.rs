@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use super::sources::STAGED;
 use crate::engine::fetching::{Fetch, From};
 use crate::engine::flight::{Flight, Owner};
 use crate::engine::steering::Way;
@@ -34,7 +35,8 @@ impl Engine {
                 let lba = Lba(first.0 + u64::from(offset));
                 let inside = offset < piece.blocks;
                 let block = piece.block(offset);
-                let fetched = inside && self.fetch_from_elsewhere(id, lba, block);
+                let fetched = inside
+                    && (self.recall(id, lba, block) || self.fetch_from_elsewhere(id, lba, block));
                 if inside && !fetched {
                     if part.blocks == 0 {
                         (part.row, part.mem) = (piece.row + offset, piece.mem.plus(offset));
@@ -105,6 +107,9 @@ impl Engine {
         let Some((member, at, device)) = found else {
             return (source.source().not_fetched)(self, id, index);
         };
+        if source == STAGED {
+            self.array.counters.staged_reads += u64::from(piece.blocks);
+        }
         let into = self.range.jobs[id].bind(piece.mem);
         self.range.jobs[id].outstanding += 1;
         let owner = Owner::Fetch { job: id, index: index as u16 };

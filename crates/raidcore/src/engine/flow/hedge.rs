@@ -19,6 +19,7 @@ impl Engine {
         let able = job.base == Base::Stored
             && job.bad.is_empty()
             && job.fetching.is_empty()
+            && job.kept.is_empty()
             && self.layout.redundancy() > 0;
         if !able {
             return false;

@@ -18,6 +18,7 @@ mod intent;
 mod io;
 mod journal;
 mod log_trim;
+mod memory;
 mod missed;
 mod planning;
 mod quiesce;

@@ -68,6 +68,7 @@ impl Engine {
                 return self.plan_second(id, readable, parity);
             }
             if self.plan_elsewhere(id, readable, parity) {
+                self.copy_kept(id);
                 return Stage::Buffers;
             }
         }
@@ -76,6 +77,7 @@ impl Engine {
             Ok(next) => {
                 let next = self.planned(id, next, out);
                 if next == Stage::Buffers {
+                    self.copy_kept(id);
                     self.warm_up(id);
                 }
                 next

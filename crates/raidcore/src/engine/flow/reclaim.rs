@@ -151,10 +151,11 @@ impl Engine {
         true
     }
 
-    /// Gives a reclaim its pieces: all of its stripe that is not at home. They are read into scratch
-    /// buffers of their own, numbered after all others.
+    /// Gives a reclaim its pieces: all of its stripe that is not at home. They are read or copied into
+    /// scratch buffers of their own, numbered after all others.
     pub(in super::super) fn gather(&mut self, id: JobId) {
         self.unpin(id);
+        self.let_go(id);
         self.range.jobs[id].pieces.clear();
         let stripe = self.range.jobs[id].stripe;
         let layout = self.layout;
@@ -172,8 +173,9 @@ impl Engine {
                 }
                 let mem = plan::scratch(plan::beside(geo, role), row);
                 let block = Piece { role, row, blocks: 1, mem };
-                self.array.counters.staged_reads += 1;
-                self.fetch(id, (STAGED, number), at, block);
+                if !self.recall(id, lba, block) {
+                    self.fetch(id, (STAGED, number), at, block);
+                }
                 let pieces = &mut self.range.jobs[id].pieces;
                 match pieces.last_mut() {
                     Some(last) if last.role == role && last.row + last.blocks == row => {

@@ -13,9 +13,7 @@ pub(super) const STAGED: Source = Source {
     find: |engine, id, lba, block| {
         let (geo, stripe) = (&engine.layout, engine.range.jobs[id].stripe);
         let home = || geo.member(stripe, block.role);
-        let found = engine.range.staging.find(lba, engine.array.steering.busy(), home);
-        engine.array.counters.staged_reads += u64::from(found.is_some());
-        found
+        engine.range.staging.find(lba, engine.array.steering.busy(), home)
     },
     pin: |engine, number| engine.range.staging.pin(number, 1),
     unpin: |engine, number| engine.range.staging.unpin(number),

@@ -188,6 +188,7 @@ impl Engine {
             copied: self.range.copies.len() as u64,
             used,
             capacity,
+            kept: self.range.staging.kept(),
             table_bytes: (self.range.staging.table_bytes() + self.range.copies.table_bytes())
                 as u64,
         })
@@ -243,7 +244,7 @@ impl Engine {
     /// If one is broken: that is a bug in the engine.
     pub fn check(&self) {
         self.range.jobs.check();
-        self.range.staging.check();
+        self.range.staging.check(self.range.jobs.iter().map(|job| job.kept.len()).sum());
         self.range.warm.check(self.range.jobs.iter().map(|job| job.warming.blocks.len()).sum());
         let is_up = |member| self.array.membership.state(member) == SlotState::Up;
         self.range.copies.check(|lba| self.range.staging.is_dirty(lba), is_up);

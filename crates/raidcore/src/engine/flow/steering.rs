@@ -36,6 +36,10 @@ impl Engine {
             | Work::Replay { .. }
             | Work::Reclaim => return,
         };
+        if read && job.pieces.is_empty() && !job.kept.is_empty() {
+            // It was found in memory, which says nothing about members.
+            return;
+        }
         // A job that was given up has no tag any more.
         if job.error.is_none() && job.bad.is_empty() && !job.asked.tags.is_empty() {
             let (blocks, took) = (job.asked.blocks, self.now - job.asked.begun);

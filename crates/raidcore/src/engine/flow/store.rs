@@ -7,6 +7,7 @@ use crate::engine::array::Array;
 use crate::engine::flight::{Flight, Owner};
 use crate::engine::job::Job;
 use crate::engine::maps::Bit;
+use crate::engine::range::Range;
 use crate::engine::stage::{Stage, Turn};
 use crate::engine::staging::{Run, Size};
 use crate::engine::steering::{Redirect, Way};
@@ -175,6 +176,7 @@ impl Engine {
         let fill = |runs: &mut Vec<Run>| add_runs(job, geo, runs);
         let number = self.range.staging.begin_data(self.now, job.stripe, holders, fill);
         let blocks = job.asked.blocks;
+        self.keep_staged(id, number, out);
         self.write_staged(id, number, out);
         self.array.counters.staged_writes += 1;
         self.wait_for_entry(id, blocks);
@@ -308,17 +310,20 @@ impl Engine {
         if self.range.jobs[id].work == Work::Reclaim {
             self.reclaimed(id);
         }
-        let Some(number) = self.range.jobs[id].log.staged.take() else { return };
-        self.range.staging.unblock();
+        let staged = self.range.jobs[id].log.staged.take();
         // What has failed may be found after a crash, or not; but then no write is taken any more.
-        if self.range.jobs[id].error.is_some() {
-            return;
+        let stored = staged.filter(|_| self.range.jobs[id].error.is_none());
+        if staged.is_some() {
+            self.range.staging.unblock();
         }
+        let Some(number) = stored else { return self.let_go(id) };
         if self.range.jobs[id].turn == Turn::Beside {
             // A read beside it may have made some.
             self.forget_copies(id);
         }
-        let (staged, again) = self.range.staging.stored(number, &self.layout);
+        let Range { staging, jobs, .. } = &mut self.range;
+        let (staged, again) = staging.stored(number, &jobs[id].kept, &self.layout);
+        jobs[id].kept.clear();
         self.array.counters.staged_blocks += u64::from(staged);
         self.array.counters.staged_again += u64::from(again);
         self.tail_is_durable(number);

@@ -111,6 +111,7 @@ impl Engine {
     fn compute(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         self.ask_for_arithmetic(id, out);
         let job = &self.range.jobs[id];
+        self.array.counters.kept_reads += job.kept.len() as u64;
         match job.work {
             Work::Read => {
                 let copies =

@@ -136,6 +136,11 @@ impl Entry {
     fn payload_runs(&self) -> &[Run] {
         if self.kind == Kind::Data { &self.runs } else { &[] }
     }
+
+    /// The memory that its payload comes from, block by block, in order.
+    pub(super) fn payload_blocks(&self) -> impl Iterator<Item = Mem> {
+        self.payload_runs().iter().flat_map(|run| (0..run.blocks).map(|i| run.mem.plus(i)))
+    }
 }
 
 impl Staging {
@@ -191,8 +196,7 @@ impl Staging {
             row: run.row,
             blocks: run.blocks,
         });
-        let data = entry.payload_runs().iter();
-        let blocks = data.flat_map(|run| (0..run.blocks).map(|i| run.mem.plus(i)));
-        meta::encode_journal_header(&header, runs, blocks.map(&mut crc_of), into);
+        let crcs = entry.payload_blocks().map(&mut crc_of);
+        meta::encode_journal_header(&header, runs, crcs, into);
     }
 }

@@ -26,13 +26,14 @@
 //!   it has none of what the others know.
 //!
 //! [`room`] says where an entry goes and when its room is free again, [`copying`] when it is there, [`reading`] what is read of it,
-//! [`reclaim`] what comes home next, [`table`] in which entry a block is, and [`holders`] what is lost
-//! with a device.
+//! [`reclaim`] what comes home next, [`table`] in which entry a block is, [`memory`] what of it is in memory, too,
+//! and [`holders`] what is lost with a device.
 
 mod copying;
 mod entry;
 mod flushes;
 mod holders;
+mod memory;
 mod rate;
 mod reading;
 mod reclaim;
@@ -57,6 +58,8 @@ use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 pub(super) use copying::EXTRA_MAX;
 use entry::{Entry, Kind};
 pub(super) use entry::{Logged, Run};
+use memory::Memory;
+pub(super) use memory::{Kept, Slot};
 use rate::HomeRate;
 pub(super) use reclaim::Haste;
 pub(super) use room::Size;
@@ -94,6 +97,8 @@ pub(super) struct Staging {
     /// What entries have told, or are about to tell, of the tail.
     announced: u64,
     table: Redirects,
+    /// What of it is in memory.
+    memory: Memory,
     /// How many blocks are staged in the stripes of a bucket.
     stripes: Vec<u32>,
     dirty: u64,
@@ -147,8 +152,13 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// The log of an array; `recovered` is what was found in it.
-    pub(super) fn new(record: &ArrayRecord, recovered: &[Replay]) -> Self {
+    /// The log of an array; `recovered` is what was found in it. So many blocks of what is staged are kept in
+    /// memory, in buffers from `first` on.
+    pub(super) fn new(
+        record: &ArrayRecord,
+        recovered: &[Replay],
+        (blocks_kept, first): (u32, u16),
+    ) -> Self {
         let (start, _) = record.areas.staging();
         let geo = &record.geometry;
         let blocks = |place| record.staging_of(place).1 - record.copies_of(place).1;
@@ -157,6 +167,8 @@ impl Staging {
         let copies = record.greatest_redundancy() + 1;
         let rings = record.places().map(blocks);
         let mut staging = Self::empty((geo.members(), copies), start, rings, found);
+        let most = u32::try_from(staging.table.capacity()).unwrap_or(u32::MAX);
+        staging.memory = Memory::new(blocks_kept.min(most), record.layout().chunk(), first);
         for replay in recovered {
             staging.recover(record.layout().of(replay.stripe), replay);
         }
@@ -187,6 +199,7 @@ impl Staging {
             next: 1,
             announced: 1,
             table: Redirects::new(capacity),
+            memory: Memory::new(0, 1, 0),
             stripes: vec![0; if len > 0 { BUCKETS } else { 0 }],
             dirty: 0,
             staged_at: Instant::ORIGIN,
@@ -233,7 +246,7 @@ impl Staging {
             let Some(role) = role.filter(|role| role.index() < geo.data()) else { continue };
             let lbas = geo.lbas(replay.stripe, role, run.to.row, run.to.blocks);
             for (lba, at) in lbas.zip(run.from..) {
-                self.stage((replay.stripe, role), lba, number, at);
+                self.stage((replay.stripe, role), lba, (number, at), None);
             }
         }
     }
@@ -380,7 +393,7 @@ mod tests {
         /// Stages them.
         pub(super) fn stage(&mut self, stripe: u64, blocks: u32) -> u64 {
             let number = self.begin(stripe, blocks, Set::EMPTY);
-            assert_eq!(self.staging.stored(number, &self.layout).0, blocks);
+            assert_eq!(self.staging.stored(number, &[], &self.layout).0, blocks);
             number
         }
 
@@ -421,7 +434,7 @@ mod tests {
             assert!((0..others).all(|_| self.staging.tail_stored().is_none()));
             assert_eq!(self.staging.tail_stored(), Some(number));
             self.staging.advance(number, None, &self.layout);
-            self.staging.check();
+            self.staging.check(0);
             true
         }
     }
@@ -438,10 +451,10 @@ mod tests {
         let holders = log.staging.holders_for_note([log.able(), Set::EMPTY, Set::EMPTY], false);
         let marker = log.staging.begin_marker(Stripe(3), holders, |runs| runs.push(run));
         assert_eq!(log.staging.dirty(), 4, "it says nothing before it is durable");
-        assert_eq!(log.staging.stored(marker, &log.layout), (0, 0), "it stages nothing");
+        assert_eq!(log.staging.stored(marker, &[], &log.layout), (0, 0), "it stages nothing");
         assert_eq!((log.staging.dirty(), log.staging.concerns(Stripe(3))), (1, true));
         assert!(log.staging.is_dirty(log.lba(3, 0)) && !log.staging.is_staged(log.lba(3, 1)));
-        log.staging.check();
+        log.staging.check(0);
     }
 
     #[test]

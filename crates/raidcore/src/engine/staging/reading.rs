@@ -63,14 +63,16 @@ impl Staging {
         self.unreadable.extend(lbas.map(|lba| (lba, number)));
     }
 
-    /// Blocks that are staged and not at home, and can't be read from any of those that held them:
-    /// where each range of them begins, and how many.
+    /// Blocks that are staged and not at home, can't be read from any of those that held them, and are not in
+    /// memory: where each range of them begins, and how many.
     pub(in crate::engine) fn lost(&self, geo: &Layout) -> Vec<(Lba, u64)> {
         let mut lbas = Vec::new();
         let nobody = |entry: &&Entry| entry.done && entry.dirty > 0 && entry.holders.is_empty();
         for entry in self.entries.iter().filter(nobody) {
             let latest = |staged: Staged| staged.entry == entry.number as u32 && !staged.clean;
-            let is_latest = |&lba: &Lba| self.table.get(lba).is_some_and(latest);
+            let is_latest = |&lba: &Lba| {
+                self.table.get(lba).is_some_and(latest) && self.memory.find(lba).is_none()
+            };
             let blocks =
                 |run: &Run| geo.of(entry.stripe).lbas(entry.stripe, run.role, run.row, run.blocks);
             lbas.extend(entry.runs.iter().flat_map(blocks).filter(is_latest));
@@ -78,6 +80,7 @@ impl Staging {
         let unreadable = |&&(lba, number): &&(Lba, u64)| {
             let staged = self.table.get(lba);
             staged.is_some_and(|staged| !staged.clean && staged.entry == number as u32)
+                && self.memory.find(lba).is_none()
         };
         lbas.extend(self.unreadable.iter().filter(unreadable).map(|&(lba, _)| lba));
         lbas.sort_unstable();
@@ -100,7 +103,7 @@ mod tests {
         let mut log = Log::new(0);
         let home = log.layout.member(Stripe(0), Role(0));
         let number = log.begin(0, 4, Set::one(home));
-        log.staging.stored(number, &log.layout);
+        log.staging.stored(number, &[], &log.layout);
         let (lba, busy) = (log.lba(0, 3), Set::one(home));
         let find = |log: &Log, busy| log.staging.find(lba, busy, || home);
         assert_eq!(find(&log, Set::EMPTY), Some((number, 3)), "it is nowhere else");
@@ -142,7 +145,7 @@ mod tests {
             assert!(!log.staging.drop_member(member));
         }
         assert_eq!(log.staging.lost(&log.layout), vec![], "it was never acknowledged");
-        log.staging.stored(number, &log.layout);
+        log.staging.stored(number, &[], &log.layout);
         assert_eq!(log.staging.lost(&log.layout), [(log.lba(1, 0), 2)]);
     }
 }

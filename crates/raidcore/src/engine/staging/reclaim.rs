@@ -484,6 +484,6 @@ mod tests {
         assert_eq!(next(&mut log, Haste::No, Set::EMPTY), Some(0));
         assert!(!log.staging.stages_no_more(Instant(16), Duration::from_nanos(10)));
         assert!(log.staging.stages_no_more(Instant(17), Duration::from_nanos(10)));
-        log.staging.check();
+        log.staging.check(0);
     }
 }

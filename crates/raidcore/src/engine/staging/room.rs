@@ -5,7 +5,7 @@ use core::mem;
 
 use det::Instant;
 
-use super::{Entry, Kind, Run, Staging, Telling};
+use super::{Entry, Kept, Kind, Run, Staging, Telling};
 use crate::geometry::Layout;
 use crate::meta;
 use crate::plan::Piece;
@@ -223,9 +223,14 @@ impl Staging {
         Pba(self.start.0 + at + u64::from(header))
     }
 
-    /// A job's entry is on its holders: what it says counts. Tells how many blocks it stages, and how
-    /// many of them were not at home before either.
-    pub(in crate::engine) fn stored(&mut self, number: u64, geo: &Layout) -> (u32, u32) {
+    /// A job's entry is on its holders: what it says counts. The first blocks of its payload are `kept` in
+    /// memory. Tells how many blocks it stages, and how many of them were not at home before either.
+    pub(in crate::engine) fn stored(
+        &mut self,
+        number: u64,
+        kept: &[Kept],
+        geo: &Layout,
+    ) -> (u32, u32) {
         self.is_done(number);
         let entry = self.entry_mut(number);
         let (kind, stripe) = (entry.kind, entry.stripe);
@@ -233,11 +238,16 @@ impl Staging {
         let (mut at, mut again) = (0, 0);
         for run in &runs {
             for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
+                let slot = kept.get(at as usize).map(|kept| kept.slot);
                 match kind {
                     // Another write of it began later, and was faster.
-                    Kind::Data if self.is_staged_since(number, lba) => again += 1,
+                    Kind::Data if self.is_staged_since(number, lba) => {
+                        slot.into_iter().for_each(|slot| self.let_go(slot));
+                        again += 1;
+                    }
                     Kind::Data => {
-                        again += u32::from(self.stage((stripe, run.role), lba, number, at));
+                        let of = (stripe, run.role);
+                        again += u32::from(self.stage(of, lba, (number, at), slot));
                     }
                     Kind::Marker | Kind::Tail => self.unstage(stripe, lba),
                 }

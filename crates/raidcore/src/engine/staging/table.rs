@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{BUCKETS, Entry, Staging};
+use super::{BUCKETS, Entry, Slot, Staging};
 use crate::engine::hold::Hold;
 use crate::geometry::{Layout, Role};
 use crate::redirects::Staged;
@@ -35,17 +35,18 @@ impl Staging {
         staged.is_some_and(|staged| self.front() + self.index(staged.entry) as u64 >= number)
     }
 
-    /// A block is staged in an entry, and no longer where it was before. Tells whether it was not at home
-    /// before either.
+    /// A block is staged in an entry, as such a block of its payload, and no longer where it was before; it is
+    /// kept in memory if it has a slot. Tells whether it was not at home before either.
     pub(super) fn stage(
         &mut self,
         (stripe, role): (Stripe, Role),
         lba: Lba,
-        number: u64,
-        at: u32,
+        (number, at): (u64, u32),
+        slot: Option<Slot>,
     ) -> bool {
         let to = Staged { entry: number as u32, at, clean: false };
         let before = self.table.set(lba, to);
+        self.memory.put(lba, slot);
         let again = before.is_some_and(|before| self.left(before));
         self.stripes[stripe.bucket(BUCKETS)] += u32::from(before.is_none());
         self.dirty += 1;
@@ -59,6 +60,7 @@ impl Staging {
     /// A block is no longer staged.
     pub(super) fn unstage(&mut self, stripe: Stripe, lba: Lba) {
         if let Some(before) = self.table.remove(lba) {
+            self.memory.put(lba, None);
             self.stripes[stripe.bucket(BUCKETS)] -= 1;
             if self.left(before)
                 && let Some(hold) = &mut self.hold
@@ -77,6 +79,7 @@ impl Staging {
                 hold.left(stripe);
             }
             self.table.set(lba, Staged { clean: true, ..staged });
+            self.memory.put(lba, None);
             let (index, home) = (self.index(staged.entry), self.homes);
             self.entries[index].home = home;
         }
@@ -106,13 +109,14 @@ impl Staging {
         }
     }
 
-    /// Verifies the invariants.
-    pub(in crate::engine) fn check(&self) {
+    /// Verifies the invariants, where jobs hold so many slots of memory.
+    pub(in crate::engine) fn check(&self, held: usize) {
         let dirty: u64 = self.entries.iter().map(|entry| u64::from(entry.dirty)).sum();
         assert_eq!(dirty, self.dirty, "dirty blocks are counted");
         let staged: u64 = self.stripes.iter().map(|&count| u64::from(count)).sum();
         assert_eq!(staged, self.table.len() as u64, "staged blocks are counted");
         let numbers = self.entries.iter().map(|entry| entry.number);
         assert!(numbers.eq(self.front()..self.next), "no number is missing");
+        self.memory.check(held, |lba| self.is_dirty(lba));
     }
 }
