@@ -40,6 +40,7 @@ mod summary;
 mod torn;
 mod under_way;
 mod user;
+mod variants;
 mod volatile;
 mod world;
 

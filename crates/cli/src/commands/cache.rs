@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steering::hold::{CACHES, Cache};
 use steering::scheme::Scheme;
 
-use super::{held, status};
+use super::held;
 use crate::args::CacheAction;
 use crate::output::{Output, mark};
 use crate::size::Size;
@@ -56,7 +56,7 @@ fn list(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> 
     output.result(&json!({ "caches": value }), || {
         let line =
             |cache: &Cache| format!("{}{:<12}{}", mark(has(cache), name), cache.name, cache.about);
-        let staged = log.map(|log| format!("staged: {}", status::staged(log)));
+        let staged = log.map(|log| format!("staged: {}", held::staged(log)));
         let held = report.as_ref().and_then(|report| report.volatile.as_ref());
         let held = held.map(|cache| format!("memory: {}", held::held(cache)));
         CACHES.iter().map(line).chain(staged).chain(held).collect::<Vec<_>>().join("\n")

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::flash::Named;
 
-use super::{scrub_all, status};
+use super::{held, scrub_all, status};
 use crate::args::{DiskAction, PolicyAction, RebuildAction, ScrubAction};
 use crate::output::{Output, mark};
 use crate::progress;
@@ -110,7 +110,7 @@ fn list_policies(name: Option<&str>, run_dir: &Path, output: Output) -> Result<E
             format!("{mark}{:<22}{}{needs}", scheme.name, scheme.about)
         };
         let log = report.as_ref().and_then(|report| report.staging.as_ref());
-        let staged = log.map(|log| format!("staged: {}", status::staged(log)));
+        let staged = log.map(|log| format!("staged: {}", held::staged(log)));
         SCHEMES.iter().map(line).chain(staged).collect::<Vec<_>>().join("\n")
     });
     Ok(ExitCode::SUCCESS)

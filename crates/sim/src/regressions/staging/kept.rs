@@ -127,3 +127,18 @@ fn an_array_without_a_log_has_no_memory_for_it() {
     };
     assert_eq!(buffers(4096), buffers(0));
 }
+
+#[test]
+fn a_clean_stop_leaves_nothing_staged() {
+    for room in [0, 64] {
+        let mut world = world(room);
+        world.busy(0);
+        let version = world.write_one(0);
+        assert_eq!(world.dirty(), 1);
+        let number = world.command(Command::Stop);
+        world.until(|world| world.answers.contains(&(number, Ok(()))));
+        assert_eq!((world.dirty(), kept(&world)), (0, 0));
+        world.restart();
+        assert_eq!(world.read_one(0), version);
+    }
+}
