@@ -7,6 +7,7 @@
 mod arrival;
 pub mod calibrate;
 pub mod experiment;
+pub mod fit;
 pub mod judge;
 pub mod measure;
 mod pages;

@@ -1,0 +1,3 @@
+//! Profiles fitted to recordings of drives whose profiles are known.
+
+mod fitted;
