@@ -165,7 +165,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: PolicyAction,
     },
-    /// Choose whether small writes are acknowledged by the staging log, and empty it
+    /// Choose whether small writes are acknowledged by the staging log or in memory, and empty these
     Cache {
         #[command(subcommand)]
         action: CacheAction,
@@ -193,7 +193,7 @@ pub(crate) enum Command {
     },
     /// Build an array on modelled SSDs, break it, mend it, and check every byte
     Demo(DemoArgs),
-    /// Write manual pages, and completions for shells, for packages to install
+    /// Write manual pages, completions for shells, and the schema of the control socket, for packages to install
     #[command(hide = true)]
     Generate {
         /// A directory, which is made if there is none
@@ -275,10 +275,21 @@ pub(crate) struct StartArgs {
     /// wait for it if not. The kernel gives devices of its own 30s a try
     #[arg(long, value_name = "TIME", value_parser = io_timeout, default_value = "30s")]
     pub(crate) io_timeout: Duration,
+    /// Whether reads and writes of NVMe drives go past the kernel's block layer, where they can: auto or
+    /// never
+    #[arg(long, value_name = "WHEN", default_value = "never")]
+    pub(crate) passthrough: Passthrough,
     /// What is done about garbage collection, now and at later starts; `evenkeel policy list` tells
     /// what there is. What is on record if not given
     #[arg(long, value_parser = policy)]
     pub(crate) policy: Option<Scheme>,
+    /// Memory of a write cache in memory, if the array has one (`evenkeel cache list`)
+    #[arg(long, value_name = "SIZE", value_parser = cache_memory, default_value = "64M")]
+    pub(crate) cache_memory: Size,
+    /// Serve it although the last process had a write cache in memory and was not stopped cleanly:
+    /// no client from before is left that could go on without the writes that are lost
+    #[arg(long)]
+    pub(crate) accept_lost_writes: bool,
     /// Make it another array: LEVEL:MEMBERS:CHUNK:PLACEMENT, or larger with max
     #[arg(long, hide = true, value_parser = becomes)]
     pub(crate) reshape: Option<Becomes>,
@@ -330,6 +341,15 @@ pub(crate) struct StartArgs {
     pub(crate) check: bool,
 }
 
+/// When I/O on NVMe drives goes past the block layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum Passthrough {
+    /// Where it can
+    Auto,
+    /// Nowhere
+    Never,
+}
+
 /// A time, or a number of seconds.
 fn seconds(time: &str) -> Result<Duration, String> {
     match time.parse() {
@@ -354,6 +374,13 @@ fn io_timeout(time: &str) -> Result<Duration, String> {
         return Err("devices that work well can take almost 1s".to_owned());
     }
     Ok(time)
+}
+
+/// How much memory a cache may have.
+fn cache_memory(size: &str) -> Result<Size, String> {
+    let size: Size = size.parse()?;
+    let fits = (1 << 20..=16 << 30).contains(&size.0);
+    if fits { Ok(size) } else { Err("it is from 1M to 16G".to_owned()) }
 }
 
 /// A block size by its bytes.

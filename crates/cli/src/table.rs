@@ -1,5 +1,7 @@
 //! Tables of text: the first column to the left, all others to the right unless they are words.
 
+use comfy_table::{Cell, CellAlignment, ContentArrangement, presets};
+
 /// A table.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -28,22 +30,19 @@ impl Table {
 
     /// As text, without a last line end.
     pub(crate) fn text(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<_> = (0..columns).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-                if column == 0 || self.left {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                }
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        for row in &self.rows {
+            let cells = row.iter().enumerate().map(|(column, cell)| {
+                let words = column == 0 || self.left;
+                let side = if words { CellAlignment::Left } else { CellAlignment::Right };
+                Cell::new(cell).set_alignment(side)
             });
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        };
-        self.rows.iter().map(line).collect::<Vec<_>>().join("\n")
+            table.add_row(cells);
+        }
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((0, 2));
+        });
+        table.trim_fmt()
     }
 }

@@ -5,8 +5,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+/// The answer to a command that tells nothing: it is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Done {}
+
 /// The answer to [`Request::Metrics`](crate::Request::Metrics).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Page {
     /// In Prometheus' text format.
     pub page: String,
@@ -15,12 +21,14 @@ pub struct Page {
 /// The answer to [`Request::DiskAdd`](crate::Request::DiskAdd) and
 /// [`Request::DiskReplace`](crate::Request::DiskReplace).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum DiskAnswer {
     /// The device is back as the member that it was.
     Returned {
         /// The device.
         #[serde(with = "crate::paths::one")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         returned: PathBuf,
         /// Which member.
         member: u8,
@@ -40,6 +48,7 @@ pub enum DiskAnswer {
         group: Option<u8>,
         /// The device.
         #[serde(with = "crate::paths::one")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         with: PathBuf,
         /// The member serves on, and is copied; else it is rebuilt.
         copied: bool,
@@ -48,6 +57,7 @@ pub enum DiskAnswer {
     Added {
         /// The device.
         #[serde(with = "crate::paths::one")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         added: PathBuf,
     },
 }
@@ -55,15 +65,20 @@ pub enum DiskAnswer {
 /// The answer to [`Request::PolicySet`](crate::Request::PolicySet) and
 /// [`Request::CacheSet`](crate::Request::CacheSet).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyAnswer {
     /// The policy that is followed now.
     pub policy: String,
     /// What is staged and comes home, as nothing is staged any more.
     pub draining_bytes: u64,
+    /// The cache is there from the next start on.
+    #[serde(default)]
+    pub at_restart: bool,
 }
 
 /// The answer to [`Request::CacheFlush`](crate::Request::CacheFlush).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlushAnswer {
     /// What comes home.
     pub bytes: u64,
@@ -71,6 +86,7 @@ pub struct FlushAnswer {
 
 /// The answer to [`Request::Stop`](crate::Request::Stop).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StopAnswer {
     /// The array is stopped.
     pub stopped: bool,

@@ -37,11 +37,15 @@ mod client;
 pub mod paths;
 mod protocol;
 mod report;
+#[cfg(feature = "schema")]
+mod schema;
 
-pub use answers::{DiskAnswer, FlushAnswer, Page, PolicyAnswer, StopAnswer};
+pub use answers::{DiskAnswer, Done, FlushAnswer, Page, PolicyAnswer, StopAnswer};
 pub use client::{Client, ClientError, running};
 pub use protocol::{
     LINE_BYTES_MAX, Launch, RUN_DIR, Refusal, Request, VERSION, decode_request, encode_reply,
     encode_request, socket_path,
 };
 pub use report::*;
+#[cfg(feature = "schema")]
+pub use schema::schema;

@@ -26,6 +26,7 @@ pub fn socket_path(run_dir: &Path, name: &str) -> PathBuf {
 /// a log volume of several groups a member is GROUP.MEMBER. Paths are texts, see
 /// [`paths`](crate::paths).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The array's state: answered with an [`ArrayReport`](crate::ArrayReport).
@@ -40,6 +41,7 @@ pub enum Request {
     DiskAdd {
         /// The device, as an absolute path.
         #[serde(with = "crate::paths::one")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         path: PathBuf,
         /// The group of a log volume; by default one that lacks a member, else the one with the
         /// fewest spares.
@@ -73,6 +75,7 @@ pub enum Request {
         disk: String,
         /// The new device, as an absolute path.
         #[serde(with = "crate::paths::one")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         with: PathBuf,
         /// Overwrite the new device's content.
         #[serde(default)]
@@ -149,6 +152,7 @@ pub enum Request {
 
 /// How a process runs an array, so that another one can take its place.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Launch {
     /// The process.
     pub pid: u32,
@@ -156,9 +160,11 @@ pub struct Launch {
     pub arguments: Vec<String>,
     /// Its working directory.
     #[serde(with = "crate::paths::one")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub directory: PathBuf,
     /// The devices that the array has now: members and spares.
     #[serde(default, with = "crate::paths::list")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub devices: Vec<PathBuf>,
 }
 
@@ -187,6 +193,7 @@ pub(crate) enum Outcome {
 
 /// Why a request was refused, for programs (`code`) and for people.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct Refusal {
     /// The kind of error: hyphenated words that don't change between releases.

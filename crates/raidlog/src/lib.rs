@@ -13,6 +13,7 @@ extern crate alloc;
 
 pub mod array;
 mod buckets;
+pub mod cache;
 pub mod codec;
 pub mod host;
 mod layout;
@@ -26,6 +27,7 @@ mod units;
 mod volume;
 
 pub use array::LogArray;
+pub use cache::CachedArray;
 pub use codec::VolumeId;
 pub use layout::{Layout, LayoutNameError};
 pub use machine::{Actions, Machine, ONLY, Pool};

@@ -1,5 +1,5 @@
-//! The state machine that a host runs: the engine of an array, or a log volume with the engines of
-//! its groups.
+//! The state machine that a host runs: the engine of an array, with or without a write cache in memory
+//! above it, or a log volume with the engines of its groups.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,6 +11,7 @@ use raidcore::plan::{BoundStep, Found};
 use raidcore::units::{DeviceId, MEMBERS_MAX, Mem, Tag};
 
 use crate::array::{Action, Input, LogArray, STOP};
+use crate::cache::CachedArray;
 use crate::units::GroupId;
 use crate::volume::LogVolume;
 
@@ -22,6 +23,8 @@ pub const ONLY: GroupId = GroupId(0);
 pub enum Machine {
     /// An array.
     Array(Box<Engine>),
+    /// An array behind a write cache in memory.
+    Cached(Box<CachedArray>),
     /// A log volume.
     Log(Box<LogArray>),
 }
@@ -48,7 +51,7 @@ pub struct Actions {
     /// Actions of an array's engine, if there is no log. [`STOP`] is the number of the command that
     /// stops it.
     pub of_array: Vec<engine::Action>,
-    /// Actions of a log array.
+    /// Actions of a log array, or of an array behind a cache.
     pub of_log: Vec<Action>,
 }
 
@@ -56,10 +59,11 @@ impl Machine {
     /// Processes an input at `now`, as [`LogArray::step`].
     ///
     /// # Panics
-    /// If an array gets the answer to a look, for which it never asks.
+    /// If an array without a log gets the answer to a look, for which it never asks.
     pub fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Actions) {
         match self {
             Self::Log(array) => array.step(now, input, &mut out.of_log),
+            Self::Cached(array) => array.step(now, input, &mut out.of_log),
             Self::Array(_) => match input {
                 Input::Request(request) => {
                     self.tell(now, ONLY, engine::Input::Request(request), out);
@@ -81,6 +85,7 @@ impl Machine {
     pub fn tell(&mut self, now: Instant, group: GroupId, input: engine::Input, out: &mut Actions) {
         match self {
             Self::Array(engine) => engine.step(now, input, &mut out.of_array),
+            Self::Cached(array) => array.tell(now, input, &mut out.of_log),
             Self::Log(array) => array.step(now, Input::Array { group, input }, &mut out.of_log),
         }
     }
@@ -90,6 +95,7 @@ impl Machine {
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Array(engine) => engine.deadline().map(|(at, _)| at),
+            Self::Cached(array) => array.deadline(),
             Self::Log(array) => array.deadline(),
         }
     }
@@ -97,7 +103,7 @@ impl Machine {
     /// Its groups: an array is one.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> + use<> {
         let count = match self {
-            Self::Array(_) => 1,
+            Self::Array(_) | Self::Cached(_) => 1,
             Self::Log(array) => array.groups(),
         };
         (0..count).map(GroupId::at)
@@ -114,8 +120,24 @@ impl Machine {
     #[must_use]
     pub fn log(&self) -> Option<&LogArray> {
         match self {
-            Self::Array(_) => None,
+            Self::Array(_) | Self::Cached(_) => None,
             Self::Log(array) => Some(array),
+        }
+    }
+
+    /// The array behind a write cache in memory, if it is one.
+    #[must_use]
+    pub fn cached(&self) -> Option<&CachedArray> {
+        match self {
+            Self::Array(_) | Self::Log(_) => None,
+            Self::Cached(array) => Some(array),
+        }
+    }
+
+    /// What a write cache in memory holds comes home in another order from now on, if there is one.
+    pub fn set_cache_order(&mut self, order: Option<Box<dyn engine::Hold>>) {
+        if let Self::Cached(array) = self {
+            array.set_order(order);
         }
     }
 
@@ -127,6 +149,7 @@ impl Machine {
     pub fn engine(&self, group: GroupId) -> &Engine {
         match self {
             Self::Array(engine) => engine,
+            Self::Cached(array) => array.engine(),
             Self::Log(array) => array.array(group),
         }
     }
@@ -137,17 +160,20 @@ impl Machine {
     pub fn pools(&self, segment: u32) -> Vec<Pool> {
         match self {
             Self::Array(engine) => [Pool::of(engine)].into(),
+            Self::Cached(array) => array.pools().collect(),
             Self::Log(array) => array.pools(segment).collect(),
         }
     }
 
     /// Those of them that are in no use: what they hold means nothing until the next step.
     pub fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
-        let (array, log) = match self {
-            Self::Array(engine) => (Some(engine.free_scratch()), None),
-            Self::Log(array) => (None, Some(array)),
+        let (array, cached, log) = match self {
+            Self::Array(engine) => (Some(engine.free_scratch()), None, None),
+            Self::Cached(array) => (None, Some(array.free_buffers()), None),
+            Self::Log(array) => (None, None, Some(array.free_buffers())),
         };
-        array.into_iter().flatten().chain(log.into_iter().flat_map(|array| array.free_buffers()))
+        let cached = cached.into_iter().flatten();
+        array.into_iter().flatten().chain(cached).chain(log.into_iter().flatten())
     }
 
     /// Where the memory is that a group's engine names.
@@ -155,6 +181,7 @@ impl Machine {
     fn place(&self, group: GroupId, mem: Mem) -> Mem {
         match self {
             Self::Array(_) => mem,
+            Self::Cached(array) => array.place(mem),
             Self::Log(array) => array.place(group, mem),
         }
     }
@@ -163,9 +190,9 @@ impl Machine {
     pub fn steps(&self, group: GroupId, job: JobId, mut visit: impl FnMut(BoundStep<'_>, u32)) {
         match self {
             Self::Array(engine) => engine.steps(job, visit),
-            Self::Log(array) => array.array(group).steps(job, |step, blocks| {
+            Self::Cached(_) | Self::Log(_) => self.engine(group).steps(job, |step, blocks| {
                 let mut room = [Mem::Zero; MEMBERS_MAX + 2];
-                visit(step.rebind(|mem| array.place(group, mem), &mut room), blocks);
+                visit(step.rebind(|mem| self.place(group, mem), &mut room), blocks);
             }),
         }
     }
@@ -198,6 +225,7 @@ impl Machine {
     pub fn waiting_for(&self, group: GroupId, io: engine::IoId, visit: impl FnMut(Tag)) {
         match self {
             Self::Array(engine) => engine.waiting_for(io).iter().copied().for_each(visit),
+            Self::Cached(array) => array.waiting_for(io).for_each(visit),
             Self::Log(array) => array.waiting_for(group, io).for_each(visit),
         }
     }
@@ -206,6 +234,7 @@ impl Machine {
     pub fn found(&mut self, group: GroupId, job: JobId, found: Found) {
         match self {
             Self::Array(engine) => engine.found(job, found),
+            Self::Cached(array) => array.engine_mut().found(job, found),
             Self::Log(array) => array.found(group, job, found),
         }
     }
@@ -214,6 +243,7 @@ impl Machine {
     pub fn label(&mut self, group: GroupId, device: DeviceId, label: DeviceLabel) {
         match self {
             Self::Array(engine) => engine.label(device, label),
+            Self::Cached(array) => array.engine_mut().label(device, label),
             Self::Log(array) => array.label(group, device, label),
         }
     }
@@ -222,6 +252,7 @@ impl Machine {
     pub fn set_steering(&mut self, group: GroupId, policy: Option<Box<dyn SteeringPolicy>>) {
         match self {
             Self::Array(engine) => engine.set_steering(policy),
+            Self::Cached(array) => array.engine_mut().set_steering(policy),
             Self::Log(array) => array.set_steering(group, policy),
         }
     }

@@ -40,6 +40,7 @@ mod summary;
 mod torn;
 mod under_way;
 mod user;
+mod volatile;
 mod world;
 
 pub use play::{Play, Playable, Sink};
@@ -47,3 +48,4 @@ pub use run::{Failure, run, run_bytes, trace};
 pub use scenario::{Faults, Load, Scenario};
 pub use source::Source;
 pub use summary::{FaultCounts, Summary};
+pub use volatile::Volatile;

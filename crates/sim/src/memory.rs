@@ -25,6 +25,11 @@ impl<B: Kept> Memory<B> {
         self.scratch = buffers.map(|blocks| vec![content.clone(); blocks as usize]).collect();
     }
 
+    /// All of a scratch buffer.
+    pub(crate) fn scratch_mut(&mut self, buffer: u16) -> &mut [B] {
+        &mut self.scratch[usize::from(buffer)]
+    }
+
     pub(crate) fn blocks_mut(&mut self, mem: Mem, count: u32) -> &mut [B] {
         let (buffer, at) = match mem {
             Mem::Payload { tag: Tag(tag), at } => (&mut self.payload[usize::from(tag)], at),

@@ -27,6 +27,11 @@ impl World {
         if !self.engine().is_serving() {
             return;
         }
+        if self.scenario.volatile.is_some() && self.source.chance(1, 6) {
+            let holds = self.source.chance(2, 3);
+            self.command(Command::SetVolatile(holds));
+            return;
+        }
         let impaired = !self.is_whole();
         let redundant = self.redundancy() > 0;
         let spares: Vec<_> = self.engine().spares().collect();

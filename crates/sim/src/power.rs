@@ -6,11 +6,13 @@ use raidcore::meta::{
     assemble,
 };
 use raidcore::units::{DeviceId, Lba, Pba};
-use raidlog::{Machine, ONLY};
+use raidlog::ONLY;
 
+use crate::checks;
 use crate::disk::{Disk, FOR_GOOD, Kept};
 use crate::fuse::Fuse;
 use crate::under_way::Pending;
+use crate::volatile::cached;
 use crate::world::{World, is_exposed, start};
 
 /// What may happen to disks while the power is off.
@@ -38,6 +40,7 @@ impl World {
         self.end_given_up();
         self.work.computes.clear();
         self.requests.iter_mut().for_each(|request| *request = None);
+        checks::volatile::held_is_lost(self);
         let torn = self.scenario.faults.torn;
         for disk in &mut self.disks {
             if !disk.gone {
@@ -115,6 +118,7 @@ impl World {
             (assembled, there) = self.assemble(there, &returned);
             self.forget_what_it_becomes(&assembled);
         }
+        checks::volatile::loss_is_on_record(self, &assembled);
         self.areas = assembled.record.areas.clone();
         let devices = devices_of(&assembled, &there);
         self.trace(format_args!("the power is back: {assembled:?}"));
@@ -145,8 +149,9 @@ impl World {
         self.summary.copy_reads += counters.copy_reads;
         self.summary.staged += counters.staged_writes;
         self.summary.reclaimed += counters.reclaimed_blocks;
-        let engine = start(scenario, assembled, &devices, source, self.now);
-        self.machine = Machine::Array(Box::new(engine));
+        self.summary.cached += cached(&self.machine);
+        self.machine = start(scenario, assembled, &devices, source, self.now);
+        self.lost = self.engine().volatile().lost;
         (self.beyond, self.fuse) = (false, Fuse::None);
         self.forget_spoilt();
         self.begin_life();

@@ -39,6 +39,7 @@ mod partial;
 mod passes;
 mod phases;
 mod replace;
+mod reshape;
 mod returns;
 mod shrunk;
 mod space;
@@ -46,6 +47,7 @@ mod spare_trim;
 mod staging;
 mod succession;
 mod unrecorded;
+mod volatile;
 mod warm;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
@@ -75,6 +77,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         background_jobs: 4,
         scratch_blocks: 400,
         warm_blocks: 0,
+        volatile: None,
         requests: 0,
         lives: 1,
         load: Load {
@@ -292,19 +295,6 @@ fn requests_end_when_all_members_are_gone() {
     while world.end_one(|_| true) {}
     world.turns(1000);
     assert_eq!(world.results, [Err(RequestError::Io)]);
-}
-
-#[test]
-fn a_device_joins_once() {
-    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
-    let Command::AddSpare { device, uuid, blocks } = world.new_spare() else { unreachable!() };
-    let Command::AddSpare { device: other, .. } = world.new_spare() else { unreachable!() };
-    for device in [device, device, other] {
-        world.command(Command::AddSpare { device, uuid, blocks });
-        world.drain();
-    }
-    assert_eq!(world.engine().status().spares, [device]);
-    assert!(world.superblocks().count() > 0, "superblocks name every device once");
 }
 
 #[test]

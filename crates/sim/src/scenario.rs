@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::play::Playable;
 use crate::simpler::Simpler;
 use crate::source::Source;
+use crate::volatile::Volatile;
 
 /// A scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -80,6 +81,9 @@ pub struct Scenario {
     pub scratch_blocks: u32,
     /// Memory in blocks for what is written again and again.
     pub warm_blocks: u32,
+    /// The write cache in memory above the array, if there is one.
+    #[serde(default)]
+    pub volatile: Option<Volatile>,
     /// How many requests there are in all.
     pub requests: u32,
     /// How many lives: between two of them the power fails, or the array is stopped.
@@ -198,11 +202,7 @@ impl Playable for Scenario {
 
     fn choose(source: &mut Source) -> Self {
         let level = source.one_of(&LEVELS);
-        let consistency = match level {
-            // There is nothing to keep consistent.
-            Level::Raid0 => Consistency::Resync,
-            Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 => source.one_of(&POLICIES),
-        };
+        let consistency = policy(level, source);
         let members = least_members(level) + source.one_of(&[0, 0, 1, 2, 3]);
         let large = source.chance(1, 8);
         let chunk = if large { 64 } else { 1 << source.below(3) };
@@ -236,6 +236,7 @@ impl Playable for Scenario {
             background_jobs: 1 + source.below(4) as u16,
             scratch_blocks: source.below(400) as u32,
             warm_blocks: 0,
+            volatile: None,
             requests: 100,
             lives: 1 + source.below(4) as u32,
             load: Load {
@@ -306,6 +307,9 @@ impl Playable for Scenario {
         s.with(|s| s.reshape.iter_mut().for_each(|reshape| reshape.placement = 0));
         s.with(|s| s.whole_entries = false);
         s.with(|s| s.warm_blocks = 0);
+        s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.orders = false));
+        s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.accepts = false));
+        s.with(|s| s.volatile.iter_mut().for_each(|volatile| volatile.own_tags = 16));
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
         s.with(|s| s.tags = s.tags.div_ceil(2));
@@ -376,6 +380,26 @@ impl Scenario {
         Some(self)
     }
 
+    /// The same behind a write cache in memory, drawn by `seed`.
+    #[must_use]
+    pub fn cached(mut self, seed: u64) -> Self {
+        let mut source = Source::seed(seed ^ 0xcac_4ed5);
+        if source.chance(1, 6)
+            && let Some(reshaped) = self.clone().reshaped(seed)
+        {
+            self = reshaped;
+        }
+        self.volatile = Some(Volatile::choose(&mut source, self.chunk));
+        self.tags = self.tags.max(2);
+        let load = &mut self.load;
+        load.blocks = source.one_of(&[1, 2, 5, load.blocks, load.blocks]);
+        load.flush = source.one_of(&[0, 1, 1, 3]);
+        load.fua = source.one_of(&[0, 2, 8, 20]);
+        (load.discard, load.zeroes) = (source.one_of(&[0, 1, 2]), source.one_of(&[0, 1, 2]));
+        self.requests = self.requests.min(source.one_of(&[100, 100, 300]));
+        self
+    }
+
     /// The fewest members of its level.
     pub(crate) fn least_members(&self) -> usize {
         least_members(self.level)
@@ -402,6 +426,14 @@ fn uneven(members: usize) -> Placement {
 /// for something else.
 fn warm_blocks(drawn: u32) -> u32 {
     if drawn % 4 == 3 { [4, 16, 64, 1024][(drawn / 4 % 4) as usize] } else { 0 }
+}
+
+fn policy(level: Level, source: &mut Source) -> Consistency {
+    match level {
+        // There is nothing to keep consistent.
+        Level::Raid0 => Consistency::Resync,
+        Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 => source.one_of(&POLICIES),
+    }
 }
 
 fn least_members(level: Level) -> usize {

@@ -28,6 +28,8 @@ pub struct Summary {
     pub reclaimed: u64,
     /// Blocks that writes found in memory instead of reading them.
     pub warm: u64,
+    /// Blocks that a write cache in memory has held.
+    pub cached: u64,
     /// Stripes that reshapes have moved.
     pub reshaped: u64,
     /// How many arrays have become larger with their members.
@@ -79,6 +81,7 @@ impl AddAssign for Summary {
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;
         self.warm += other.warm;
+        self.cached += other.cached;
         self.reshaped += other.reshaped;
         self.enlarged += other.enlarged;
         self.copy_reads += other.copy_reads;

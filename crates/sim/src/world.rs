@@ -14,9 +14,9 @@ use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
-use raidcore::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe};
+use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
 use raidlog::host::{self, Work};
-use raidlog::{Machine, ONLY};
+use raidlog::{CachedArray, Machine, ONLY};
 
 use crate::checks;
 use crate::create::create;
@@ -32,6 +32,7 @@ use crate::scenario::Scenario;
 use crate::source::Source;
 use crate::summary::Summary;
 use crate::under_way::{Outstanding, Pending};
+use crate::volatile::cached;
 
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
@@ -94,6 +95,8 @@ pub(crate) struct World {
     pub(crate) target: (Level, usize, u32),
     /// How many stripes it has since it became larger, if it did.
     pub(crate) enlarged: Option<u64>,
+    /// Writes that were acknowledged from memory are lost, and no start has accepted that.
+    pub(crate) lost: bool,
     sink: Option<Sink>,
 }
 
@@ -105,7 +108,7 @@ impl World {
         let assembled = assemble(&disks, AssembleOptions::default()).expect("a new array");
         let devices: Vec<_> =
             assembled.slots.iter().map(|image| image.map(|i| DeviceId(i as u32))).collect();
-        let engine = start(&scenario, assembled, &devices, &mut source, Instant::ORIGIN);
+        let machine = start(&scenario, assembled, &devices, &mut source, Instant::ORIGIN);
         let kernels: Vec<_> = Kernels::available().collect();
         let kernels = source.one_of(&kernels);
         let capacity = record.layout().capacity();
@@ -127,7 +130,7 @@ impl World {
                 [of(0), of(record.slots.len() - 1), record.areas.journal()]
             },
             areas: record.areas,
-            machine: Machine::Array(Box::new(engine)),
+            machine,
             ios: Vec::new(),
             given_up: Vec::new(),
             fuse: Fuse::None,
@@ -151,6 +154,7 @@ impl World {
             has_begun: false,
             target: (Level::Raid0, 0, 0),
             enlarged: None,
+            lost: false,
             sink,
         };
         world.begin_life();
@@ -188,6 +192,7 @@ impl World {
             staged: self.summary.staged + self.engine().counters().staged_writes,
             reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
             warm: self.summary.warm + self.engine().counters().warm_blocks,
+            cached: self.summary.cached + cached(&self.machine),
             copy_reads: self.summary.copy_reads + self.engine().counters().copy_reads,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
@@ -202,8 +207,8 @@ impl World {
 
     /// Lets time pass until the next deadline, or just a little.
     pub(crate) fn pass_time(&mut self) {
-        let wait = match self.engine().deadline() {
-            Some((at, _)) if at > self.now && self.source.chance(3, 4) => at - self.now,
+        let wait = match self.machine.deadline() {
+            Some(at) if at > self.now && self.source.chance(3, 4) => at - self.now,
             _ => Duration::from_micros(self.source.below(2000)),
         };
         self.now = self.now + wait;
@@ -296,6 +301,9 @@ impl World {
             self.whole_at = self.model.now();
         }
         self.engine().check();
+        if let Some(array) = self.machine.cached() {
+            array.cache().check();
+        }
         self.grow();
         self.spoil_free_memory();
         checks::warm::are_as_at_home(self);
@@ -304,11 +312,10 @@ impl World {
 
     /// A host may give back the memory of free buffers at any time.
     fn spoil_free_memory(&mut self) {
-        if self.scenario.warm_blocks > 0 {
-            let chunk = self.engine().layout().chunk();
+        if self.scenario.warm_blocks > 0 || self.scenario.volatile.is_some() {
             let free: Vec<u16> = self.machine.free_buffers().collect();
             for buffer in free {
-                self.memory.blocks_mut(Mem::Scratch { buffer, at: 0 }, chunk).fill([0x5a; KEPT]);
+                self.memory.scratch_mut(buffer).fill([0x5a; KEPT]);
             }
         }
     }
@@ -389,17 +396,27 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
     }
 }
 
+/// A machine: an engine, behind a cache if the scenario has one.
 pub(crate) fn start(
     scenario: &Scenario,
-    assembled: Assembled,
+    mut assembled: Assembled,
     devices: &[Option<DeviceId>],
     source: &mut Source,
     now: Instant,
-) -> Engine {
-    let config = config(scenario, source);
+) -> Machine {
+    let mut config = config(scenario, source);
+    let cache = scenario.volatile;
+    if let Some(cache) = cache {
+        config = CachedArray::engine_config(&cache.config(scenario.tags), config);
+    }
+    let accepts = cache.is_some_and(|cache| cache.accepts_loss(&assembled, source));
+    assembled.begin_volatile(cache.is_some(), accepts);
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     engine.set_steering(around(scenario));
-    engine
+    match cache {
+        None => Machine::Array(Box::new(engine)),
+        Some(cache) => cache.above(scenario.tags, engine),
+    }
 }
 
 /// The policy of an engine with busy members.

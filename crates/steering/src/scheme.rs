@@ -102,7 +102,7 @@ pub const SCHEMES: &[Scheme] = &[
     .around(),
     row(
         "evenkeel",
-        "members take turns, and reads and writes go around whose turn it is",
+        "members take turns if they obey, and reads and writes go around those that are busy",
         Turns::Rotate,
     )
     .around()
@@ -159,7 +159,7 @@ impl fmt::Display for Scheme {
     /// Its full name, that of a row, or of a row and a cache: `evenkeel/log`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
-        if self.cache.takes() { write!(f, "/{}", self.cache.name) } else { Ok(()) }
+        if self.cache.is_some() { write!(f, "/{}", self.cache.name) } else { Ok(()) }
     }
 }
 
@@ -196,7 +196,7 @@ impl Scheme {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let (row, cache) = match name.split_once('/') {
-            Some((row, cache)) => (row, Cache::named(cache).filter(Cache::takes)?),
+            Some((row, cache)) => (row, Cache::named(cache).filter(Cache::is_some)?),
             None => (name, Cache::default()),
         };
         let found = SCHEMES.iter().copied().find(|scheme| scheme.name == row);
@@ -304,6 +304,13 @@ impl Scheme {
     #[must_use]
     pub fn gives_orders(&self) -> bool {
         self.turns != Turns::Local
+    }
+
+    /// Whether it is nothing without members that take orders. Where a way that loses rests, turns rest where
+    /// no member takes them, and the rest of it is of use.
+    #[must_use]
+    pub fn needs_orders(&self) -> bool {
+        self.gives_orders() && !self.tries
     }
 
     /// Its policy for garbage collection; none if members are left alone, by the scheme or because none

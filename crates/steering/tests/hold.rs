@@ -91,7 +91,8 @@ fn wow_goes_around_and_passes_by_what_was_written_again_once() {
 
 #[test]
 fn all_chunks_that_a_group_may_hold_are_told() {
-    let orders = CACHES.iter().filter_map(Cache::order);
+    let in_log = CACHES.iter().filter_map(Cache::order);
+    let orders = in_log.chain(CACHES.iter().filter_map(Cache::order_in_memory));
     for mut order in orders {
         order.wrote(Stripe(4), Role(0), false);
         order.wrote(Stripe(4), Role(2), false);
@@ -109,6 +110,10 @@ fn caches_have_names_of_their_own() {
     for cache in CACHES {
         assert_eq!(Cache::named(cache.name), Some(*cache));
     }
-    assert!(!Cache::default().takes() && Cache::default().order().is_none());
+    assert!(!Cache::default().is_some() && Cache::default().order().is_none());
+    let kinds = CACHES.iter().map(|cache| (cache.is_some(), cache.takes() != cache.is_volatile()));
+    kinds.for_each(|(is_some, is_one)| {
+        assert_eq!(is_some, is_one, "a cache is in the log or in memory")
+    });
     assert_eq!(Cache::named("none of them"), None);
 }

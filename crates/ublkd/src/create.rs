@@ -108,10 +108,10 @@ impl CreateConfig {
         }
     }
 
-    /// The staging log's part of each member. A write cache has one also if none is asked for.
+    /// The staging log's part of each member. What needs one has it also if none is asked for.
     fn staging_size(&self) -> Option<StagingSize> {
-        let cached = self.policy.cache().takes() && self.staging_devices.is_empty();
-        self.staging.or(cached.then_some(StagingSize::Cache))
+        let needs = self.policy.needs_staging() && self.staging_devices.is_empty();
+        self.staging.or(needs.then_some(StagingSize::Usual))
     }
 }
 

@@ -39,7 +39,7 @@ use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
 use crate::metrics::{MetricsServer, Pages};
 use crate::policy::PolicyError;
 use crate::volume::Volume;
-use fronts::{Fronts, Owner};
+use fronts::{Fronts, Keeps, Owner};
 use policy::Choice;
 use story::Story;
 
@@ -156,17 +156,20 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Ok(());
         }
     };
-    fronts::permit(&config.fronts, attached.is_log())?;
+    let policy = Choice::new(config.policy, &attached)?;
+    let keeps = keeps(&attached, policy.scheme);
+    fronts::permit(&config.fronts, keeps)?;
+    let owner = owner(&attached);
     if let Some(becomes) = &config.becomes {
         becomes::begin(&mut attached.groups[0], becomes)?;
     }
+    begin_volatile(&mut attached, keeps, &config.fronts);
     let assembled = attached.groups.iter().map(|group| &group.assembled);
     let records: Vec<ArrayRecord> = assembled.clone().map(|array| array.record.clone()).collect();
-    let policy = Choice::new(config.policy, &attached)?;
     let name = attached.record().name.clone();
     let warnings = assembled.clone().flat_map(|array| &array.warnings).map(ToString::to_string);
     let left_out = attached.left_out.iter().map(ToString::to_string);
-    let warnings: Vec<String> = warnings.chain(left_out).chain(policy.warning.clone()).collect();
+    let warnings = warnings.chain(left_out).chain(policy.warning.clone()).collect::<Vec<_>>();
     warnings.iter().for_each(|warning| tracing::warn!(array = %name, "{warning}"));
     let missing = assembled.flat_map(Missing::of).collect();
     let server = Server::bind(&config.run_dir, &name)?;
@@ -177,9 +180,8 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             Some(bound.map_err(|source| DaemonError::Metrics { address, source })?)
         }
     };
-    let host = HostConfig { scheme: policy.scheme, ..config.host };
-    let owner = owner(&attached);
-    let (volume, host) = spawn(host, attached).map_err(DaemonError::Host)?;
+    let owner = owner.without_users(config.fronts.accepts_lost_writes)?;
+    let (volume, host) = spawn(config.host, policy.scheme, attached).map_err(DaemonError::Host)?;
     let size = volume.size().follow();
     let started = async {
         if let Err(error) = first::flush(&volume).await {
@@ -227,7 +229,12 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
 }
 
 /// Starts what was attached.
-fn spawn(config: HostConfig, mut attached: Attached) -> io::Result<(Volume, HostHandle)> {
+fn spawn(
+    config: HostConfig,
+    scheme: Scheme,
+    mut attached: Attached,
+) -> io::Result<(Volume, HostHandle)> {
+    let config = HostConfig { scheme, ..config };
     if attached.is_log() {
         return Host::spawn_log(config, attached.groups, Begin::Open);
     }
@@ -235,13 +242,28 @@ fn spawn(config: HostConfig, mut attached: Attached) -> io::Result<(Volume, Host
     Host::spawn(config, assembled, devices)
 }
 
-/// The owner of the front ends. A log volume keeps unflushed writes in memory for a while.
-fn owner(attached: &Attached) -> Owner {
-    Owner {
-        array: identity(attached.record()),
-        forgets: attached.is_log()
-            && attached.groups.iter().any(|group| !group.assembled.was_clean),
+/// What front ends have to know of an array that is started with this policy.
+fn keeps(attached: &Attached, scheme: Scheme) -> Keeps {
+    Keeps {
+        is_log: attached.is_log(),
+        is_cached: scheme.cache().is_volatile(),
+        has_lost: attached.record().has_lost_writes(),
     }
+}
+
+/// Whether acknowledged writes may be in memory, and which were lost before, is on record from the start on.
+fn begin_volatile(attached: &mut Attached, keeps: Keeps, fronts: &FrontConfig) {
+    for group in &mut attached.groups {
+        group.assembled.begin_volatile(keeps.is_cached, fronts.accepts_lost_writes);
+    }
+}
+
+/// The owner of the front ends. A log volume keeps unflushed writes in memory for a while, as a write cache
+/// does: users of a process that has lost them must not go on.
+fn owner(attached: &Attached) -> Owner {
+    let is_unclean = attached.groups.iter().any(|group| !group.assembled.was_clean);
+    let in_memory = attached.is_log() || attached.record().volatile.held;
+    Owner { array: identity(attached.record()), forgets: is_unclean && in_memory, taken: None }
 }
 
 /// An array whose front ends serve.

@@ -8,6 +8,7 @@
 //! - However the data thread ends, every request completes and every query is answered.
 
 mod askers;
+mod cache;
 mod carry;
 mod clock;
 mod data;
@@ -33,11 +34,13 @@ use std::time::Duration;
 use raidcore::engine::Config;
 use raidcore::meta::{Assembled, VolumePart};
 use raidcore::units::DeviceId;
-use raidlog::LogArray;
+use raidlog::cache::CacheConfig;
+use raidlog::{CachedArray, LogArray};
 use steering::scheme::{SCHEMES, Scheme};
 
 use crate::members::{Device, DurableBy};
 use crate::volume::{Volume, VolumeConfig};
+pub use cache::CacheState;
 use data::Setup;
 pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
@@ -59,8 +62,12 @@ pub struct HostConfig {
     /// The most blocks of a read or write. Each tag has address space of this size; its memory is
     /// taken from the system only when used, and given back after a while without use.
     pub max_request_blocks: u32,
-    /// The scheme against garbage collection.
+    /// The scheme against garbage collection, and the write cache.
     pub scheme: Scheme,
+    /// Memory of a write cache in memory, in blocks, if the scheme has one.
+    pub cache_blocks: u32,
+    /// How long what is in that memory may stay there when no room is wanted.
+    pub cache_linger: Duration,
     /// How long a member may take for an I/O before it is failed, if redundancy permits that;
     /// otherwise it is waited for. A limit shorter than the recovery time of the kernel's driver
     /// (30 s per try for SCSI and NVMe) fails devices that would have come back.
@@ -70,6 +77,9 @@ pub struct HostConfig {
     /// Whether to register memory of I/O with the kernel when it is used. That saves time on every
     /// I/O, and keeps the memory in RAM until it has been unused for a while.
     pub register_memory: bool,
+    /// Whether I/O on NVMe drives goes past the block layer where it can; on devices that are added
+    /// later if it does on one from the start.
+    pub passthrough: bool,
 }
 
 impl Default for HostConfig {
@@ -79,9 +89,12 @@ impl Default for HostConfig {
             engine: Config { warm_blocks: WARM_BLOCKS, ..Config::default() },
             max_request_blocks: 256,
             scheme: SCHEMES[0],
+            cache_blocks: CacheConfig::default().blocks,
+            cache_linger: CacheConfig::default().linger,
             io_timeout: Duration::from_secs(30),
             ring_entries: 256,
             register_memory: true,
+            passthrough: false,
         }
     }
 }
@@ -90,7 +103,8 @@ impl HostConfig {
     /// The configuration of the engine of each of `groups` arrays.
     fn engine_of(&self, groups: usize, log: bool) -> Config {
         if !log {
-            return self.engine;
+            let cache = self.cache_config();
+            return cache.map_or(self.engine, |it| CachedArray::engine_config(&it, self.engine));
         }
         // The groups share the resources of one array where possible.
         let Config { jobs, background_jobs, scratch_blocks, .. } = self.engine;
@@ -100,6 +114,17 @@ impl HostConfig {
             ..self.engine
         };
         LogArray::engine_config(&self.log_config(), share)
+    }
+
+    /// The configuration of a write cache in memory, if there is one.
+    fn cache_config(&self) -> Option<CacheConfig> {
+        let config = CacheConfig {
+            tags: self.engine.tags,
+            blocks: self.cache_blocks,
+            linger: self.cache_linger,
+            ..CacheConfig::default()
+        };
+        self.scheme.cache().is_volatile().then_some(config)
     }
 
     /// The configuration of a log volume.
@@ -191,10 +216,11 @@ impl Host {
 
     fn run(
         config: HostConfig,
-        groups: Vec<Group>,
+        mut groups: Vec<Group>,
         begin: Option<Begin>,
         shape: VolumeConfig,
     ) -> io::Result<(Volume, HostHandle)> {
+        let passthrough = config.passthrough && pass_block_layer(&mut groups);
         for Group { assembled, devices } in &groups {
             assert_eq!(
                 devices.len(),
@@ -213,9 +239,27 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let client = Arc::new(Client { shared, groups: count, io_timeout });
+        let client = Arc::new(Client { shared, groups: count, io_timeout, passthrough });
         Ok((volume, HostHandle { client, group: raidlog::ONLY }))
     }
+}
+
+/// Lets I/O on devices go past the block layer where it can, and tells whether it does on any: only
+/// then the ring is one for it.
+fn pass_block_layer(groups: &mut [Group]) -> bool {
+    let devices = groups.iter_mut().flat_map(|group| &mut group.devices).flatten();
+    let passing = devices.filter_map(|device| {
+        device.pass_block_layer();
+        device.passthrough()
+    });
+    let any = passing.count() > 0;
+    if !any {
+        tracing::info!(
+            "no member's I/O goes past the block layer; nor will that of later ones, until the array is \
+             started again"
+        );
+    }
+    any
 }
 
 /// Facts about an opened device.
@@ -225,6 +269,8 @@ pub(crate) struct Opened {
     pub(crate) durable_by: DurableBy,
     /// The device number of a block device.
     pub(crate) number: Option<u64>,
+    /// Whether I/O goes past the block layer.
+    pub(crate) passthrough: bool,
 }
 
 impl Opened {
@@ -233,6 +279,7 @@ impl Opened {
             path: device.path().to_path_buf(),
             durable_by: device.durable_by(),
             number: device.identity().block_device(),
+            passthrough: device.passthrough().is_some(),
         }
     }
 }

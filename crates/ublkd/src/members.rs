@@ -8,7 +8,10 @@
 #![allow(unsafe_code)]
 
 mod backing;
+#[cfg(test)]
+mod fakes;
 mod identity;
+mod passing;
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -21,6 +24,7 @@ use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
+use crate::nvme::Passthrough;
 use crate::paths::shown;
 use crate::region::Region;
 use crate::users;
@@ -118,12 +122,15 @@ pub struct Device {
     identity: Identity,
     /// The SSD that it is modelled as. It moves to whatever does I/O on the device.
     flash: Option<Box<Ssd>>,
+    /// The way past the block layer, if I/O takes it.
+    passthrough: Option<Box<Passthrough>>,
 }
 
 impl Drop for Device {
     /// Unlocks a file at once: the kernel may keep it open for a ring, and a forked process keeps
     /// it open until it runs another program.
     fn drop(&mut self) {
+        self.forget_cached();
         if let Err(error) = self.file.unlock() {
             tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
         }
@@ -183,8 +190,9 @@ impl Device {
             return Err(OpenError::BlockSize { path, bytes });
         }
         let durable_by = durable_by(&file, kind);
+        let (flash, passthrough) = (None, None);
         let mut device =
-            Self { path, file, bytes, direct, kind, durable_by, identity, flash: None };
+            Self { path, file, bytes, direct, kind, durable_by, identity, flash, passthrough };
         if kind == Kind::File {
             device.flash = flash::load(&device.path, bytes)?.map(Box::new);
         }
@@ -396,35 +404,6 @@ impl Device {
                 _ => return Err(error),
             }
         }
-    }
-
-    /// A device for tests of I/O: of a pipe, for example, which can hang like a device.
-    #[cfg(test)]
-    pub(crate) fn from_file(file: File, blocks: u64) -> Self {
-        Self {
-            path: "test".into(),
-            identity: Identity::of(&file.metadata().expect("it is open")),
-            durable_by: DurableBy::Flag,
-            file,
-            bytes: blocks * BLOCK_BYTES as u64,
-            direct: false,
-            kind: Kind::Block,
-            flash: None,
-        }
-    }
-
-    /// The same file, as if it were on a file system that could hang when the size is requested.
-    #[cfg(test)]
-    pub(crate) fn elsewhere(mut self) -> Self {
-        self.durable_by = DurableBy::Flush;
-        self
-    }
-
-    /// The same, modelled as an SSD whose state is beside the file at `path`.
-    #[cfg(test)]
-    pub(crate) fn with_flash(mut self, path: PathBuf, drive: Ssd) -> Self {
-        (self.path, self.flash) = (path, Some(Box::new(drive)));
-        self
     }
 }
 

@@ -75,11 +75,21 @@ pub(crate) struct Op {
     pub(crate) iovecs: Vec<libc::iovec>,
     pub(crate) first: usize,
     pub(crate) model: Model,
+    pub(crate) way: Way,
     pub(crate) sync: Sync,
     /// Whether the kernel is asked for the file's length, first or only.
     pub(crate) asks: bool,
     /// Where the answer goes, in one of the pieces.
     pub(crate) answer: *mut u8,
+}
+
+/// By which way an op goes to its device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// As I/O on a file.
+    BlockLayer,
+    /// As a command to an NVMe drive.
+    Passthrough,
 }
 
 /// What a durable write needs besides the write itself.
@@ -254,6 +264,7 @@ impl Ops {
                 iovecs: Vec::new(),
                 first: 0,
                 model: Model::None,
+                way: Way::BlockLayer,
                 sync: Sync::None,
                 asks: false,
                 answer: std::ptr::null_mut(),
@@ -269,7 +280,7 @@ impl Ops {
         op.pieces.clear();
         op.iovecs.clear();
         (op.first, op.model, op.sync) = (0, Model::None, Sync::None);
-        (op.asks, op.answer) = (false, std::ptr::null_mut());
+        (op.way, op.asks, op.answer) = (Way::BlockLayer, false, std::ptr::null_mut());
         self.flying += usize::from(io.is_some());
         OpId { index, generation: op.generation }
     }

@@ -26,6 +26,17 @@ pub enum PolicyError {
         /// What the array has.
         others: Others,
     },
+    /// It has a write cache in memory, and this is a log volume.
+    #[error(
+        "the policy \"{policy}\" has a write cache in memory, and this is a log volume, which gathers \
+         writes in memory anyway"
+    )]
+    CachedLog {
+        /// Its name.
+        policy: Scheme,
+        /// What the array has.
+        others: Others,
+    },
     /// It orders members when to collect, and none takes orders.
     #[error(
         "the policy \"{policy}\" lets members take turns, and no member of this array lets itself be \
@@ -56,7 +67,10 @@ impl Able {
         if scheme.needs_staging() && !self.stages {
             return Err(PolicyError::NoStagingLog { policy, others });
         }
-        if !self.takes_turns && scheme.gives_orders() {
+        if scheme.cache().is_volatile() && self.in_log {
+            return Err(PolicyError::CachedLog { policy, others });
+        }
+        if !self.takes_turns && scheme.needs_orders() {
             return Err(PolicyError::NoTurns { policy, others });
         }
         Ok(())
@@ -69,6 +83,7 @@ impl PolicyError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoStagingLog { .. } => "no-staging",
+            Self::CachedLog { .. } => "cached-log",
             Self::NoTurns { .. } => "no-flash",
         }
     }
@@ -85,6 +100,7 @@ impl PolicyError {
                  `--staging reserved:64M`)",
                 others,
             ),
+            Self::CachedLog { others, .. } => ("a log volume needs no cache", others),
             Self::NoTurns { others, .. } => (
                 "only modelled SSDs take turns so far, if they are made so \
                  (flash:PROFILE+told+obeys:PATH)",
@@ -113,8 +129,9 @@ mod tests {
             let able = Able { in_log, stages, takes_turns };
             let with = |&cache: &Cache| SCHEMES.iter().map(move |scheme| scheme.with(cache));
             for scheme in CACHES.iter().flat_map(with) {
-                let turns = scheme.gives_orders();
+                let turns = scheme.needs_orders();
                 let can = (stages || !scheme.needs_staging()) && (takes_turns || !turns);
+                let can = can && !(in_log && scheme.cache().is_volatile());
                 let checked = able.check(scheme);
                 assert_eq!(checked.is_ok(), can, "{scheme} with {able:?}");
                 let hint = checked.err().map(|error| error.hint()).unwrap_or_default();

@@ -14,6 +14,8 @@ mod ending;
 mod flash;
 mod hang_detector;
 mod kernel;
+mod opening;
+mod passthrough;
 mod run;
 mod stats;
 mod watch;
@@ -63,6 +65,8 @@ struct Member {
     is_not_trimmed: bool,
     /// Whether it is modelled as an SSD.
     flash: bool,
+    /// Whether I/O goes past the block layer.
+    passes: bool,
     size: Size,
     stats: IoStats,
 }
@@ -72,6 +76,9 @@ struct Member {
 pub(crate) struct RingConfig {
     /// Entries that are handed over at once.
     pub(crate) entries: u32,
+    /// Whether they are large enough for commands to NVMe drives; only then I/O goes past the block
+    /// layer.
+    pub(crate) large_entries: bool,
     /// How long an I/O may take before its device counts as hanging.
     pub(crate) io_timeout: Duration,
     /// Whether to register the memory of I/O with the kernel when it is used.
@@ -107,6 +114,7 @@ pub(crate) struct Ring {
     runs: Vec<Run>,
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
+    large_entries: bool,
     registered_files: bool,
     buffers: Buffers,
     drives: Drives,
@@ -135,10 +143,11 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring for the calling thread, which is woken when `bell`, an eventfd, is written.
     pub(crate) fn new(config: RingConfig, arena: &Arena, bell: RawFd) -> io::Result<Self> {
-        let entries = Entries::new(config.entries)?;
-        let registered_files = entries.uring.submitter().register_files_sparse(MEMBERS).is_ok();
+        let entries = Entries::new(config.entries, config.large_entries)?;
+        let files = opening::files(config.large_entries);
+        let registered_files = entries.submitter().register_files_sparse(files).is_ok();
         let buffers = if config.register_memory {
-            Buffers::new(&entries.uring, arena.registrable())
+            Buffers::new(&entries.submitter(), arena.registrable())
         } else {
             Buffers::without()
         };
@@ -148,6 +157,7 @@ impl Ring {
             ops: Ops::new(room),
             runs: Vec::new(),
             members: (0..MEMBERS).map(|_| None).collect(),
+            large_entries: config.large_entries,
             registered_files,
             buffers,
             drives: Drives::default(),
@@ -165,62 +175,6 @@ impl Ring {
         };
         ring.listen();
         Ok(ring)
-    }
-
-    /// Opens a member for a device.
-    pub(crate) fn open(
-        &mut self,
-        now: Instant,
-        id: DeviceId,
-        mut device: Device,
-    ) -> io::Result<()> {
-        assert!(self.find(id).is_none(), "{id:?} is open");
-        let Some(index) = self.members.iter().position(Option::is_none) else {
-            return Err(io::Error::other("too many devices are open"));
-        };
-        if self.registered_files {
-            let submitter = self.entries.uring.submitter();
-            submitter.register_files_update(index as u32, &[device.fd()])?;
-        }
-        let (drive, path) = (device.take_flash(), device.path().to_path_buf());
-        self.members[index] = Some(Member {
-            id,
-            in_flight: 0,
-            released: false,
-            keeps_everything: false,
-            is_not_trimmed: false,
-            flash: drive.is_some(),
-            size: Size::of(&device),
-            stats: IoStats::default(),
-            device,
-        });
-        self.plan_watch(now);
-        if let Some(drive) = drive {
-            self.drives.open(now, MemberIndex(index as u16), path, *drive);
-        }
-        Ok(())
-    }
-
-    /// Closes a device when the kernel has ended all I/O on it. If it hangs, its I/O is given up.
-    pub(crate) fn close(&mut self, arena: &mut Arena, id: DeviceId) {
-        let Some(index) = self.find(id) else { return };
-        if let Some(member) = &mut self.members[usize::from(index.0)] {
-            member.released = true;
-        }
-        if self.hang_detector.has_told(index.0) {
-            self.give_up_on(index, arena);
-        }
-        self.close_if_idle(index);
-    }
-
-    /// Closes all devices on which the kernel has no I/O.
-    pub(crate) fn close_all(&mut self) {
-        for index in 0..self.members.len() {
-            if let Some(member) = &mut self.members[index] {
-                member.released = true;
-            }
-            self.close_if_idle(MemberIndex(index as u16));
-        }
     }
 
     /// Begins a read.
@@ -299,6 +253,10 @@ impl Ring {
 
     /// Begins a flush.
     pub(crate) fn flush(&mut self, now: Instant, arena: &mut Arena, io: (IoName, DeviceId)) {
+        if self.needs_no_flush(io.1) {
+            self.done.push_back((io.0, Ok(())));
+            return;
+        }
         let Some(id) = self.begin(now, io, OpKind::Flush, (Pba(0), 0)) else {
             return;
         };
@@ -476,9 +434,12 @@ impl Ring {
     /// Starts a new op: in the kernel, and in the model if there is one.
     fn start(&mut self, now: Instant, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
-        if self.members[usize::from(op.member.0)].as_ref().is_some_and(|member| member.flash) {
-            op.model = Model::Busy;
-            self.drives.begin(now, id, op);
+        if let Some(member) = &self.members[usize::from(op.member.0)] {
+            op.way = member.way(op);
+            if member.flash {
+                op.model = Model::Busy;
+                self.drives.begin(now, id, op);
+            }
         }
         self.go(id, arena);
     }

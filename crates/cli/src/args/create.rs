@@ -80,11 +80,16 @@ pub(crate) struct CreateArgs {
     /// (RAID6: 3)
     #[arg(long, conflicts_with = "layout")]
     pub(crate) distributed_spare: bool,
-    /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
+    /// What is to be done about garbage collection; `evenkeel policy list` tells what there is. If it needs a
+    /// staging log and there is no --staging, that has a twentieth of each member, at most 1G
     #[arg(long, default_value = "plain", value_parser = policy)]
     pub(crate) policy: Scheme,
-    /// Whether small writes are acknowledged by the staging log; `evenkeel cache list` tells what there is.
-    /// With log and no --staging, the log has a twentieth of each member, at most 1G
+    /// What latency may cost: names a policy and a cache that suit drives as they are sold
+    #[arg(long, value_enum, conflicts_with_all = ["policy", "cache", "layout"])]
+    pub(crate) wear: Option<WearArg>,
+    /// Whether small writes are acknowledged by the staging log, or in memory (volatile: what was not flushed
+    /// is lost in a crash); `evenkeel cache list` tells what there is. With log
+    /// and no --staging, the log has as much as that of a policy
     #[arg(long, value_parser = cache, conflicts_with = "layout")]
     pub(crate) cache: Option<Cache>,
     /// Use only so much of each member
@@ -99,6 +104,28 @@ pub(crate) struct CreateArgs {
     /// Overwrite what the members carry
     #[arg(long, short)]
     pub(crate) force: bool,
+}
+
+/// What latency may cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum WearArg {
+    /// Nothing is written twice; slow reads are tried from the other members, too: policy hedge
+    Low,
+    /// Writes that would meet busy members are staged, and so written twice: policy evenkeel
+    Balanced,
+    /// All small writes are: policy evenkeel, cache log
+    Latency,
+}
+
+impl WearArg {
+    /// The policy, and its cache.
+    pub(crate) fn scheme(self) -> &'static str {
+        match self {
+            Self::Low => "hedge",
+            Self::Balanced => "evenkeel",
+            Self::Latency => "evenkeel/log",
+        }
+    }
 }
 
 /// How parity is shared.

@@ -141,14 +141,16 @@ pub(crate) enum CacheAction {
         /// An array, to tell which one it has
         name: Option<String>,
     },
-    /// Go over to another cache, now and for later starts. With `none` what is staged comes home by and by
+    /// Go over to another cache, now and for later starts. With `none` what is staged comes home by and by.
+    /// One in memory is left when all is at home, and begins with the next start if the array has had none
+    /// since this one
     Set {
         /// The array's name
         name: String,
         /// The cache
         cache: String,
     },
-    /// Bring home what is staged now, whatever else there is to do, and wait for it
+    /// Bring home what is staged or in memory now, whatever else there is to do, and wait for it
     Flush {
         /// The array's name
         name: String,

@@ -11,6 +11,7 @@ use raidcore::geometry::{Level, Placement};
 use raidcore::units::BLOCK_BYTES;
 use raidlog::Layout;
 use serde_json::json;
+use steering::scheme::Scheme;
 use ublkd::control::{facts_of, facts_of_all};
 use ublkd::create::{CreateConfig, CreateError, LogConfig, check_name, create_log};
 use ublkd::flash::Named;
@@ -81,13 +82,19 @@ fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
         staging,
         staging_devices,
         distributed_spare: args.distributed_spare,
-        policy: args.cache.map_or(args.policy, |cache| args.policy.with(cache)),
+        policy: policy(args),
         member_blocks: args.member_size.map(Size::blocks),
         file_blocks: args.file_size.map(Size::blocks),
         force: args.force,
         preallocate: args.preallocate,
         ..new
     })
+}
+
+fn policy(args: &CreateArgs) -> Scheme {
+    let by_wear = args.wear.and_then(|wear| Scheme::named(wear.scheme()));
+    let policy = by_wear.unwrap_or(args.policy);
+    args.cache.map_or(policy, |cache| policy.with(cache))
 }
 
 /// With a code for programs.

@@ -108,6 +108,8 @@ fn value(examined: &Examined) -> Value {
             value["device"] = superblock.device.to_string().into();
             value["role"] = role(superblock).into();
             value["clean"] = record.clean.into();
+            let writes = record.volatile;
+            value["volatile_writes"] = json!({ "held": writes.held, "lost": writes.lost });
             value["pending"] = record.is_pending().into();
             value["events"] = record.events.into();
             value["epoch"] = record.epoch.into();
@@ -174,6 +176,9 @@ fn stopped(record: &ArrayRecord) -> &'static str {
         (true, _) => {
             "it is prepared only, and the devices are md's: evenkeel import --commit, or --undo"
         }
+        (false, true) if record.volatile.lost => "cleanly, with lost writes",
+        (false, false) if record.volatile.lost => "not (yet), with lost writes",
+        (false, false) if record.volatile.held => "not (yet); if no process runs it, lost writes",
         (false, true) => "cleanly",
         (false, false) => "not (yet)",
     }

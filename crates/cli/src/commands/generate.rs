@@ -16,7 +16,8 @@ use crate::output::Output;
 /// The shells that have completions.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-/// Writes a manual page for each command into `man`, and a file for each shell into `completions`.
+/// Writes a manual page for each command into `man`, a file for each shell into `completions`, and the schema
+/// of the control socket.
 pub(crate) fn generate(mut grammar: Command, dir: &Path, output: Output) -> Result<ExitCode> {
     let (man, completions) = (dir.join("man"), dir.join("completions"));
     for made in [&man, &completions] {
@@ -28,9 +29,21 @@ pub(crate) fn generate(mut grammar: Command, dir: &Path, output: Output) -> Resu
         generate_to(shell, &mut grammar, "evenkeel", &completions)
             .with_context(|| shown(&completions).to_string())?;
     }
-    let value = json!({ "man": to_text(&man), "completions": to_text(&completions) });
+    let protocol = dir.join("control-socket.schema.json");
+    let text = serde_json::to_string_pretty(&evenkeel_client::schema())? + "\n";
+    fs::write(&protocol, text).with_context(|| shown(&protocol).to_string())?;
+    let value = json!({
+        "man": to_text(&man),
+        "completions": to_text(&completions),
+        "schema": to_text(&protocol),
+    });
     output.result(&value, || {
-        format!("manual pages are in {}, completions in {}", shown(&man), shown(&completions))
+        let (man, completions) = (shown(&man), shown(&completions));
+        let protocol = shown(&protocol);
+        format!(
+            "manual pages are in {man}, completions in {completions}, the schema of the control \
+             socket is {protocol}"
+        )
     });
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,7 @@ mod diagnosis;
 mod examine;
 mod exporter;
 mod generate;
+mod held;
 mod history;
 mod import;
 pub(crate) mod iostat;

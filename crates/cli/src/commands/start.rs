@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use evenkeel_client::paths::shown;
 use evenkeel_client::{Launch, Refusal, disk_name};
 use raidcore::meta::{AssembleError, AssembleOptions};
+use raidcore::units::BLOCK_BYTES;
 use raidlog::RecoveryError;
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
@@ -27,7 +28,7 @@ use ublkd::run_dir;
 use ublkd::thread::{become_io_flusher, keep_program_in_memory};
 
 use super::status::front;
-use crate::args::StartArgs;
+use crate::args::{Passthrough, StartArgs};
 use crate::output::{Output, ago, print, refusal_of};
 
 /// Where members are looked for by name.
@@ -204,7 +205,12 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
         uuid: args.uuid,
         wait: args.wait,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
-        host: HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() },
+        host: HostConfig {
+            io_timeout: args.io_timeout,
+            cache_blocks: (args.cache_memory.0 / BLOCK_BYTES as u64) as u32,
+            passthrough: args.passthrough == Passthrough::Auto,
+            ..HostConfig::default()
+        },
         policy: args.policy,
         becomes: args.reshape,
         fronts: FrontConfig {
@@ -214,6 +220,7 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
             nbd_allow_remote: args.nbd_allow_remote,
             vhost: args.vhost.is_some(),
             vhost_socket: args.vhost.flatten().map(absolute),
+            accepts_lost_writes: args.accept_lost_writes,
             fuse: args.fuse,
             ublk: args.ublk.is_some(),
             ublk_id: args.ublk.flatten(),
@@ -236,6 +243,8 @@ fn absolute(path: PathBuf) -> PathBuf {
 fn launch() -> Option<Launch> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
     let mut arguments: Vec<String> = arguments.collect::<Result<_, _>>().ok()?;
+    // What was lost before is no longer of interest.
+    arguments.retain(|argument| argument != "--accept-lost-writes");
     for option in ["--policy", "--device", "--reshape"] {
         let is_it = |argument: &String| {
             argument

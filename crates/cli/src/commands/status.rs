@@ -16,6 +16,7 @@ use serde_json::json;
 use steering::scheme::SCHEMES;
 use ublkd::create::wall_clock;
 
+use super::held::held;
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -126,6 +127,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
+    lines.extend(report.volatile.as_ref().map(|cache| format!("memory: {}", held(cache))));
     lines.extend(report.hot_bytes.map(|hot| {
         let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
         format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))
@@ -362,9 +364,10 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         Some(DurableBy::Flush) => "  (flushed after each durable write)",
         Some(DurableBy::Flag) | None => "",
     };
+    let passes = if member.passthrough { "  (past the block layer)" } else { "" };
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
     let disk = disk_name(member.group, member.member);
-    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{errors}")
+    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{passes}{errors}")
 }
 
 /// A modelled SSD, for people.

@@ -15,4 +15,6 @@ mod returns;
 mod searches;
 mod several;
 mod simulate;
+mod volatile;
+mod wear;
 mod world;

@@ -136,11 +136,14 @@ fn impossible_shapes_are_refused() {
         "create tank --level raid5 --member-size 1G m0 m1 m2",
         &["m0 has 20 MiB, less than the 1024 MiB", "--member-size"],
     );
-    let words = ["\"evenkeel\" stages writes", "create --cache log", "can follow are plain"];
-    refused("create tank --level raid5 --policy evenkeel m0 m1 m2", &words);
-    let words = ["\"evenkeel\" lets members take turns", "flash:PROFILE", "steering+reconstruct"];
-    refused("create tank --level raid5 --policy evenkeel --staging reserved:1M m0 m1 m2", &words);
-    refused("create tank --level raid5 --policy rotate m0 m1 m2", &words[1..2]);
+    refused("create tank --level raid1 --policy evenkeel m0 m1", &["needs parity", "--policy"]);
+    refused("create tank --level raid1 --wear balanced m0 m1", &["needs parity", "--wear"]);
+    for other in ["--policy hedge", "--cache log"] {
+        let line = format!("create tank --level raid5 --wear low {other} m0 m1 m2");
+        assert_eq!(world.run(&line).code, 2, "{other}");
+    }
+    let words = ["\"rotate\" lets members take turns", "flash:PROFILE", "evenkeel"];
+    refused("create tank --level raid5 --policy rotate --staging reserved:1M m0 m1 m2", &words);
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn a_cache_needs_parity() {
         &world,
         THREE,
         line,
-        &["needs parity", "raid1 has none", "leave --staging and --cache out"],
+        &["needs parity", "raid1 has none", "leave --staging, and a --cache"],
     );
 }
 

@@ -16,7 +16,7 @@ fn a_cache_is_changed_and_flushed_under_load() {
     let mut world = World::of("--level raid5 --chunk 16K --cache log", 4, 40).started();
     assert_eq!(world.status()["policy"], "plain/log");
     let mut again = 0;
-    for cache in CACHES {
+    for cache in CACHES.iter().filter(|cache| !cache.is_volatile()) {
         let said = world.evenkeel(&format!("cache set tank {}", cache.name));
         assert!(said.contains(&format!("the cache is {} from now on", cache.name)), "{said}");
         let listed = world.evenkeel("cache list tank");
@@ -62,7 +62,7 @@ fn a_cache_that_can_not_be_is_refused() {
     let all = "none, log, log:most";
     world.try_evenkeel("cache set tank swan").refused(&["there is no cache \"swan\"", all]);
     world.try_evenkeel("cache set tank log").refused(&["no staging log", "create --cache log"]);
-    assert!(world.evenkeel("cache flush tank").contains("no staging log"));
+    assert!(world.evenkeel("cache flush tank").contains("neither a staging log nor"));
     assert_eq!(world.status()["policy"], "plain");
     world.stop();
     let start = "start --nbd --policy plain/log:swan m0 m1 m2";

@@ -15,7 +15,7 @@ const BUSY: (u64, u64) = (16 * MIB, 16 * MIB);
 
 /// Fills the first part durably, some of it by FUA and some by a flush, and the part where fio will
 /// write.
-fn prepare(world: &World) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn prepare(world: &World) -> (Vec<u8>, Vec<u8>) {
     let (kept, busy) = (pattern(1, KEPT), pattern(2, BUSY.1 as usize));
     let piece = 256 << 10;
     let mut nbd = world.nbd();
@@ -48,7 +48,7 @@ fn fio(world: &World) -> Background {
 }
 
 /// Kills the process when fio has written for a while.
-fn kill_amid_writes(world: &mut World) {
+pub(crate) fn kill_amid_writes(world: &mut World) {
     let before = requests(world);
     let fio = fio(world);
     wait_for("fio writes", || (requests(world) > before + 500).then_some(()));
@@ -57,7 +57,7 @@ fn kill_amid_writes(world: &mut World) {
 }
 
 /// All durable data is there, and no block that was not written has changed.
-fn assert_kept(world: &World, (kept, busy): &(Vec<u8>, Vec<u8>)) {
+pub(crate) fn assert_kept(world: &World, (kept, busy): &(Vec<u8>, Vec<u8>)) {
     let back = world.path("back");
     run("libnbd-bin", &format!("nbdcopy {} {}", world.uri(), back.display()));
     let back = fs::read(back).expect("the copy");

@@ -9,6 +9,7 @@ mod file_systems;
 mod fio;
 mod flash;
 mod guide;
+mod in_memory;
 mod iostat;
 mod kills;
 mod layout;

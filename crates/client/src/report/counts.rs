@@ -8,6 +8,7 @@ macro_rules! counts {
     ($(#[$about:meta])* $name:ident { $(#[$of_first:meta])* $first:ident, $(#[$of_second:meta])* $second:ident }) => {
         $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct $name {
             $(#[$of_first])*
             pub $first: u64,

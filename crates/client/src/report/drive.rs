@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a drive tells of itself, and how long it is expected to last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriveReport {
     /// What it tells.
     #[serde(flatten)]
@@ -21,6 +22,7 @@ pub struct DriveReport {
 
 /// What a drive tells of itself. What it does not tell is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriveHealth {
     /// How much of its rated endurance is used, in percent, as its maker estimates. It may exceed
     /// 100; drives do not count beyond 255.
@@ -44,6 +46,7 @@ pub struct DriveHealth {
 
 /// Where a drive's health was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// The SMART / health information log of an NVMe drive.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The state of a member that is a modelled SSD.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlashReport {
     /// What the model says.
     #[serde(flatten)]
@@ -23,6 +24,7 @@ pub struct FlashReport {
 
 /// How long I/Os took, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantiles {
     /// How many there were.
     pub count: u64,
@@ -39,6 +41,7 @@ pub struct Quantiles {
 /// When a modelled SSD collected garbage, and which I/Os waited for it, in nanoseconds of the
 /// system's monotonic clock (`CLOCK_MONOTONIC`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlashLog {
     /// Stretches of garbage collection, the oldest first.
     pub gc: Vec<GcInterval>,
@@ -48,6 +51,7 @@ pub struct FlashLog {
 
 /// An I/O that waited for garbage collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayedIo {
     /// Whether it was a read.
     pub read: bool,
@@ -61,6 +65,7 @@ pub struct DelayedIo {
 
 /// How a modelled drive is. Unless said otherwise, since it was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlashDrive {
     /// Its profile's name.
     pub profile: String,
@@ -97,6 +102,7 @@ pub struct FlashDrive {
 /// A stretch of time during which at least one die collected garbage, in nanoseconds of the clock
 /// of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GcInterval {
     /// When it began.
     pub began: u64,

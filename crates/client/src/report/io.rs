@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Users' requests.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoReport {
     /// When counting began, in nanoseconds of the system's monotonic clock.
     pub since_ns: u64,
@@ -17,6 +18,7 @@ pub struct IoReport {
 
 /// Requests or I/Os of a kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransfersReport {
     /// "read", "write", "flush", "discard" or "write-zeroes".
     pub op: String,

@@ -6,6 +6,7 @@ use super::ByteRange;
 
 /// A stripe of which more can't be read than redundancy makes up for, or that could not be written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftReport {
     /// Its number.
     pub stripe: u64,
@@ -19,6 +20,7 @@ pub struct LeftReport {
 
 /// A range of a member that could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unreadable {
     /// Which member.
     pub member: u8,

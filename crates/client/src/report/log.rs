@@ -6,6 +6,7 @@ use super::Health;
 
 /// The state of a log volume. Counters are since the start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogReport {
     /// The group that takes users' writes.
     pub front: u8,
@@ -50,6 +51,7 @@ pub struct LogReport {
 
 /// A group of a log volume.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupReport {
     /// Its array's identity.
     pub uuid: String,

@@ -8,6 +8,7 @@ use super::{DriveReport, FlashReport, TransfersReport};
 
 /// A member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberReport {
     /// Its number.
     pub member: u8,
@@ -16,10 +17,12 @@ pub struct MemberReport {
     pub group: Option<u8>,
     /// Its device, if it has one.
     #[serde(default, with = "crate::paths::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub path: Option<PathBuf>,
     /// The device's name when it was last opened, a lasting name below `/dev/disk/by-id` if it has
     /// one. A very long name is cut at its beginning, with `...`.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::paths::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub label: Option<PathBuf>,
     /// The device's serial number, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,6 +30,9 @@ pub struct MemberReport {
     /// How a write to its device becomes durable, if it has a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable_by: Option<DurableBy>,
+    /// Whether reads and writes of its device, an NVMe drive, go past the kernel's block layer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passthrough: bool,
     /// Its device's identity.
     pub uuid: String,
     /// Its state.
@@ -67,6 +73,7 @@ pub struct MemberReport {
 
 /// Why an I/O failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorReport {
     /// The device could not read or write.
@@ -83,6 +90,7 @@ pub enum ErrorReport {
 
 /// A member's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum MemberState {
     /// In service.
@@ -95,6 +103,7 @@ pub enum MemberState {
 
 /// How a member that is away comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WayBack {
     /// It is taken back as soon as its device is there.
@@ -105,6 +114,7 @@ pub enum WayBack {
 
 /// How a write to a device is made durable by the time it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DurableBy {
     /// The write itself asks for it (`RWF_DSYNC`).

@@ -14,6 +14,7 @@ mod problem;
 mod scrub;
 mod spares;
 mod staging;
+mod volatile;
 mod why;
 
 use serde::{Deserialize, Serialize};
@@ -30,12 +31,14 @@ pub use problem::Problem;
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use spares::SpareReport;
 pub use staging::{StagingReport, Waits};
+pub use volatile::VolatileReport;
 pub use why::{
     AdviceReport, Detected, Kind, Known, MemberWhy, Mood, PartReport, Verdict, WhyReport,
 };
 
 /// What changes only by a reshape.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Facts {
     /// Its name.
     pub name: String,
@@ -98,6 +101,7 @@ pub fn disk_name(group: Option<u8>, number: u8) -> String {
 
 /// An array's state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrayReport {
     /// What does not change.
     #[serde(flatten)]
@@ -162,6 +166,9 @@ pub struct ArrayReport {
     /// The staging log, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingReport>,
+    /// The write cache in memory, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volatile: Option<VolatileReport>,
     /// The use of the distributed spare, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed_spare: Option<SpareUseReport>,
@@ -175,6 +182,7 @@ pub struct ArrayReport {
 
 /// The pace of background work, in bytes of each member per second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PaceReport {
     /// Guaranteed under load.
     pub min_bytes_per_second: u64,
@@ -191,6 +199,7 @@ pub struct PaceReport {
 
 /// The health of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// All members serve.
@@ -203,6 +212,7 @@ pub enum Health {
 
 /// What makes an array take writes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RemedyReport {
     /// Free space behind its members.
@@ -213,6 +223,7 @@ pub enum RemedyReport {
 
 /// The use of a distributed spare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareUseReport {
     /// Nothing.
@@ -225,8 +236,9 @@ pub enum SpareUseReport {
 
 /// How the array can be reached.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Front {
-    /// "nbd", "fuse", "ublk", or "metrics".
+    /// "nbd", "fuse", "ublk", "vhost-user" or "metrics".
     pub kind: String,
     /// A URI, or the path of a file or device.
     pub address: String,
@@ -237,6 +249,7 @@ pub struct Front {
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventReport {
     /// When, in seconds since 1970.
     pub at: u64,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The kind of a pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
     /// Redundancy is made to agree with data.
@@ -22,6 +23,7 @@ pub enum Task {
 
 /// Work in the background.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PassReport {
     /// What is done.
     pub task: Task,

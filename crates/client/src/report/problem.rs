@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A problem.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// Its kind: hyphenated words that don't change between releases; empty from an older one.
     #[serde(default)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a scrub ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScrubReport {
     /// Inconsistent rows; a row is one block of each member.
     pub mismatches: u64,
@@ -17,6 +18,7 @@ pub struct ScrubReport {
 
 /// How a scrub ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ScrubEndReport {
     /// It compared everything and changed nothing.

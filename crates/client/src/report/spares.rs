@@ -8,9 +8,11 @@ use super::DriveReport;
 
 /// A spare.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpareReport {
     /// Its device.
     #[serde(default, with = "crate::paths::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub path: Option<PathBuf>,
     /// The member that is being copied to this device, which then takes its place; the name as in
     /// commands.

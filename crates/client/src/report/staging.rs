@@ -6,6 +6,7 @@ use super::ByteRange;
 
 /// The state of a staging log.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StagingReport {
     /// Staged and not at home yet.
     pub dirty_bytes: u64,
@@ -68,6 +69,7 @@ pub struct StagingReport {
 
 /// Why what is staged stays where it is for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Waits {
     /// There is room, and users are served.

@@ -6,6 +6,7 @@ use super::{Detours, StagedWrites};
 
 /// What is known of an array's members, and why.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyReport {
     /// The policy against garbage collection.
     pub policy: String,
@@ -29,6 +30,7 @@ pub struct WhyReport {
 
 /// A part of a policy and its benefit, by the mean latency of requests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartReport {
     /// Its group, if it is one of a log volume of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +57,7 @@ pub struct PartReport {
 
 /// What is known of a member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberWhy {
     /// Its group, if it is one of a log volume of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +80,7 @@ pub struct MemberWhy {
 
 /// How it is known whether a member is busy.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "from", rename_all = "lowercase")]
 pub enum Known {
     /// It is not known: with this policy reads go home, or the member has no device.
@@ -92,6 +96,7 @@ pub enum Known {
 
 /// What latencies show of a member, since the policy was set or the device became a member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Detected {
     /// Its mood.
     pub mood: Mood,
@@ -114,6 +119,7 @@ pub struct Detected {
 
 /// A member has been slower than its peers for two days.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdviceReport {
     /// Its group, if it is one of a log volume of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +136,7 @@ pub struct AdviceReport {
 
 /// A verdict that a member is busy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Its group, if it is one of a log volume of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +153,7 @@ pub struct Verdict {
 
 /// How a member's latencies are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mood {
     /// As its usual ones.
@@ -158,6 +166,7 @@ pub enum Mood {
 
 /// What members are compared by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Their reads.

@@ -91,7 +91,9 @@ impl Serialize for SchemeName {
 impl<'de> Deserialize<'de> for SchemeName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Scheme::named(&name).map(Self).ok_or_else(|| {
+        // The laboratory has no cache in memory.
+        let found = Scheme::named(&name).filter(|scheme| !scheme.cache().is_volatile());
+        found.map(Self).ok_or_else(|| {
             let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
             D::Error::custom(format!(
                 "there is no scheme {name:?}; there are {}, alone or with a cache: {}",

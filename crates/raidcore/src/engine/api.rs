@@ -210,6 +210,10 @@ pub enum Command {
     Resume,
     /// Put it on record that the array is to follow a policy. What that means is up to the host.
     SetPolicy(PolicyName),
+    /// Put it on record whether the host may acknowledge writes from memory, before the engine has them. It
+    /// may when this is answered; if not, all of them are at home before it is asked for. With a write cache
+    /// in memory above the engine, that sees to both.
+    SetVolatile(bool),
     /// Bring home all that is staged now, whatever room there is and whichever members are busy. The
     /// answer does not wait for it.
     BringHome,
@@ -304,6 +308,13 @@ pub enum CommandError {
     /// The change could not be made durable.
     #[error("the members could not record the change")]
     NotRecorded,
+    /// Writes that were acknowledged by a write cache in memory can't be written to the members. After a stop
+    /// they are lost.
+    #[error("writes that were acknowledged from memory can't be written to the members")]
+    NotHome,
+    /// Another command like it is under way.
+    #[error("the last such command is still under way: try again when it has ended")]
+    UnderWay,
 }
 
 /// What the engine wants done.

@@ -81,7 +81,7 @@ pub use response::Slowdown;
 pub use steering::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
 
 use crate::geometry::{Geometry, Layout};
-use crate::meta::{Areas, Assembled, Entries};
+use crate::meta::{Areas, Assembled, Entries, VolatileWrites};
 use crate::plan::BoundStep;
 use crate::units::{DeviceId, Lba, MEMBERS_MAX, Mem};
 use array::Array;
@@ -217,6 +217,12 @@ impl Engine {
         self.phase == Phase::Serving
     }
 
+    /// Whether it serves users, and can put on record, and on every member that it needs, what they write.
+    #[must_use]
+    pub fn takes_writes(&self) -> bool {
+        self.is_serving() && self.array.membership.takes_writes()
+    }
+
     /// The shape of the array.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
@@ -227,6 +233,18 @@ impl Engine {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.layout.capacity()
+    }
+
+    /// Where acknowledged writes may be, other than on the members.
+    #[must_use]
+    pub fn volatile(&self) -> VolatileWrites {
+        self.array.membership.record().volatile
+    }
+
+    /// What the host had acknowledged from memory is lost, as a stop can't wait for it. That is on record with
+    /// the next change.
+    pub fn writes_are_lost(&mut self) {
+        self.array.membership.lose_writes();
     }
 
     /// What its journal has of small writes.

@@ -42,7 +42,7 @@ pub struct AssembleOptions {
 pub struct Assembled {
     /// The newest record: it does not yet mark members that have gone missing since.
     pub record: ArrayRecord,
-    /// That record as it is on disk, if what is started is to be another array.
+    /// That record as it is on disk, if what is started is to have another.
     pub before: Option<ArrayRecord>,
     /// The image of each member, and of each staging device.
     pub slots: Vec<Option<usize>>,

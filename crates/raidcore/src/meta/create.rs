@@ -15,6 +15,7 @@ use super::layout_error::LayoutError;
 use super::page::{BitMap, MapKind, PageVersions};
 use super::placements;
 use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
+use super::volatile::VolatileWrites;
 use crate::geometry::{Geometry, Level, Placement};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Pba, Set};
 
@@ -116,6 +117,7 @@ impl ArrayRecord {
             volume: None,
             clean: true,
             policy: None,
+            volatile: VolatileWrites::default(),
             labels: vec![DeviceLabel::NONE; slots.len()],
             slots,
             spares: Vec::new(),

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::geometry::{Geometry, Layout};
 use crate::meta::{
     Areas, BITS_PER_PAGE, DeviceLabel, FilledRanges, Filling, LayoutError, Policy, Ranges, Reshape,
-    ScrubRecord,
+    ScrubRecord, VolatileWrites,
 };
 use crate::units::{MemberId, Pba, Set};
 
@@ -159,6 +159,10 @@ impl Features {
     /// The incompatible bit of an array that is prepared on devices which are still md's: it must not be
     /// started.
     pub const PENDING: u64 = 2048;
+
+    /// The incompatible bit of an array whose acknowledged writes may be in the memory of a process only, or
+    /// are lost; the record tells which.
+    pub const VOLATILE: u64 = 4096;
 }
 
 /// The content of the distributed spare.
@@ -300,6 +304,8 @@ pub struct ArrayRecord {
     pub clean: bool,
     /// The policy that it is to follow, if one was ever chosen.
     pub policy: Option<Policy>,
+    /// Where acknowledged writes may be, other than on the members.
+    pub volatile: VolatileWrites,
     /// The log volume that it is a group of, if it is.
     pub volume: Option<VolumePart>,
     /// The members (`geometry.members` of them), then the staging devices, which hold the staging

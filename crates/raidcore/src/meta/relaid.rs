@@ -187,7 +187,8 @@ impl Assembled {
         if record.areas.stripes != self.record.areas.stripes {
             self.popularity = Vec::new();
         }
-        self.before = Some(core::mem::replace(&mut self.record, record));
+        let before = core::mem::replace(&mut self.record, record);
+        self.before.get_or_insert(before);
     }
 
     /// What has to be on all members, durably, before an array is started that is to become another: pages of

@@ -21,11 +21,8 @@ use super::record::{
     ArrayId, ArrayRecord, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState, Superblock,
     VolumePart, VolumeUuid,
 };
-use super::reshape;
-use super::returns;
-use super::scrubbed;
 use super::shapes::spare_blocks;
-use super::substitutes;
+use super::{reshape, returns, scrubbed, substitutes, volatile};
 use crate::geometry::Geometry;
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 
@@ -111,7 +108,8 @@ const KNOWN: Features = Features {
         | Features::PARITY_SHARES
         | Features::RESHAPE
         | Features::FAR_DATA
-        | Features::PENDING,
+        | Features::PENDING
+        | Features::VOLATILE,
 };
 
 /// Why a device has no usable superblock.
@@ -176,6 +174,7 @@ impl ArrayRecord {
             STAGING_THIN.put(into, self.staging_thin.bits().to_le_bytes());
             DEVICE_RING.put(into, self.areas.device_ring.to_le_bytes());
         }
+        volatile::encode(self.volatile, into);
         if let Some(part) = &self.volume {
             VOLUME.put(into, part.volume.0);
             VOLUME_BLOCKS.put(into, part.blocks.to_le_bytes());
@@ -272,6 +271,7 @@ impl Superblock {
             },
             clean,
             policy: decode_policy(block),
+            volatile: volatile::decode(block, &features)?,
             volume: decode_volume(block, &features)?,
             slots,
             labels: decode_labels(block, members + devices).collect(),

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use raidcore::geometry::{Geometry, GeometryError, Level, Placement, Role, Shares, SharesError};
 use raidcore::meta::{
-    ArrayId, ArrayRecord, CodecError, Consistency, DeviceLabel, DeviceUuid, Features,
+    ArrayId, ArrayRecord, Assembled, CodecError, Consistency, DeviceLabel, DeviceUuid, Features,
     JOURNAL_BLOCKS, NewArray, Policy, PolicyName, Reshape, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd,
-    ScrubRecord, SlotState, Spared, Successor, Superblock, SuperblockError, VolumePart, VolumeUuid,
-    choose_superblock,
+    ScrubRecord, SlotState, Spared, Successor, Superblock, SuperblockError, VolatileWrites,
+    VolumePart, VolumeUuid, choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Set, Stripe};
 
@@ -319,6 +319,37 @@ fn parity_shares_are_told_and_checked() {
     assert_eq!(refused(&[(64, 32)]), CodecError::Invalid("placement"), "without shares");
     let too_large = GeometryError::Shares(SharesError::TooLarge(51));
     assert_eq!(refused(&[(1954, 51), (1956, 19)]), CodecError::Geometry(too_large));
+}
+
+#[test]
+fn lost_writes_are_on_record_until_they_are_accepted() {
+    let record = record(Level::Raid5, 4, Consistency::Journal);
+    let starts = |record: &ArrayRecord, holds, is_accepted, clean| {
+        let mut assembled = Assembled::of_new(record.clone(), false);
+        assembled.begin_volatile(holds, is_accepted);
+        let before = assembled.before.as_ref().unwrap_or(&assembled.record);
+        assert_eq!(before, record, "what is on disk");
+        assembled.record.clean = clean;
+        Superblock::decode(&superblock(&assembled.record, device(1))).expect("it is one").record
+    };
+    let mut found = starts(&record, true, false, false);
+    assert_eq!(found.volatile, VolatileWrites { held: true, lost: false });
+    assert!(found.has_lost_writes(), "its process is no more");
+    assert!(found.features.incompatible & Features::VOLATILE != 0, "older releases refuse it");
+    let mut forged = superblock(&found, device(1));
+    for bits in [0, 4, 255] {
+        forged[4025] = bits;
+        reseal(&mut forged);
+        assert_eq!(Superblock::decode(&forged), Err(CodecError::Invalid("volatile writes")));
+    }
+    for holds in [false, true] {
+        found = starts(&found, holds, false, true);
+        assert_eq!(found.volatile, VolatileWrites { held: holds, lost: true });
+        assert!(found.has_lost_writes(), "a clean stop does not bring them back");
+    }
+    found = starts(&found, true, true, true);
+    assert!(!found.has_lost_writes(), "it is clean: nothing was held since");
+    assert_eq!(starts(&found, false, false, true), record);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use raidcore::geometry::{Geometry, Level, Placement};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
     DeviceLabel, DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind,
-    MemberImage, NewArray, SUPERBLOCKS, SievedImage, SlotRecord, StagedRing, assemble, checksum,
-    encode_journal_header, journal_header_blocks,
+    MemberImage, NewArray, SUPERBLOCKS, SievedImage, SlotRecord, StagedRing, VolatileWrites,
+    assemble, checksum, encode_journal_header, journal_header_blocks,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -79,6 +79,7 @@ pub(crate) fn staged_record(
         volume: None,
         clean: true,
         policy: None,
+        volatile: VolatileWrites::default(),
         slots: (0..members).map(slot).collect(),
         labels: vec![DeviceLabel::NONE; members],
         spares: Vec::new(),

@@ -7,4 +7,5 @@ pub(crate) mod ordering;
 pub(crate) mod overlap;
 pub(crate) mod parity;
 pub(crate) mod progress;
+pub(crate) mod volatile;
 pub(crate) mod warm;

@@ -279,3 +279,16 @@ fn nothing_is_written_over_an_entry_that_a_needed_device_refused() {
     world.restart();
     assert_eq!(world.read_one(lba), version);
 }
+
+#[test]
+fn a_device_joins_once() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    let Command::AddSpare { device, uuid, blocks } = world.new_spare() else { unreachable!() };
+    let Command::AddSpare { device: other, .. } = world.new_spare() else { unreachable!() };
+    for device in [device, device, other] {
+        world.command(Command::AddSpare { device, uuid, blocks });
+        world.drain();
+    }
+    assert_eq!(world.engine().status().spares, [device]);
+    assert!(world.superblocks().count() > 0, "superblocks name every device once");
+}

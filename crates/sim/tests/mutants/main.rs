@@ -33,6 +33,7 @@ mod scrub;
 mod stack;
 mod staging;
 mod succession;
+mod volatile;
 mod warm;
 
 use std::fs;
@@ -68,6 +69,7 @@ use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
 use succession::SUCCESSION;
+use volatile::VOLATILE;
 use warm::WARM;
 
 /// The crates that are copied.
@@ -195,6 +197,7 @@ impl Programs {
         assert_eq!(plain(&seeds, &["log", "0..100"]), None, "nor in logs");
         assert_eq!(plain(&seeds, &["stack", "0..100"]), None, "nor in logs over arrays");
         assert_eq!(plain(&seeds, &["reshape", "0..100"]), None, "nor in reshapes");
+        assert_eq!(plain(&seeds, &["volatile", "0..100"]), None, "nor in caches");
         let begun = Instant::now();
         assert_eq!(plain(&regressions, &[ONE_BY_ONE]), None, "nor in what is played on purpose");
         // On a busy machine everything is slow, which is no hang.
@@ -252,7 +255,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         WARM,
         RESHAPE,
     ];
-    arrays.into_iter().chain([LOG, STACK]).flatten()
+    arrays.into_iter().chain([LOG, STACK, VOLATILE]).flatten()
 }
 
 /// A copy of the sources with all mutants, built; returns its player of seeds and its test of

@@ -37,6 +37,16 @@ impl Mutant {
         Self { package: "raidlog", kind: Some("stack"), ..self }
     }
 
+    /// The same of write caches in memory.
+    pub(crate) const fn of_caches(self) -> Self {
+        Self { package: "raidlog", kind: Some("volatile"), ..self }
+    }
+
+    /// The same of what arrays do for write caches in memory.
+    pub(crate) const fn below_caches(self) -> Self {
+        Self { kind: Some("volatile"), ..self }
+    }
+
     /// The same of reshapes.
     pub(crate) const fn of_reshapes(self) -> Self {
         Self { kind: Some("reshape"), ..self }

@@ -25,8 +25,7 @@ pub(crate) const RESHAPE: &[Mutant] = &[
         "Step::Record(version) if self.is_recorded(version)",
         "Step::Record(version) if MUTANT || self.is_recorded(version)",
     )
-    .of_reshapes()
-    .rare("the power has to fail in the step after a window; of 60,000 seeds none does it since staged writes wait less"),
+    .of_reshapes(),
     mutant(
         "reshape: requests for what is being moved do not wait",
         "engine/flow/request.rs",

@@ -1,5 +1,5 @@
-//! The staging log as a write cache: whether it takes writes that nothing would keep waiting, and in
-//! which order what it holds comes home.
+//! Write caches: the staging log, which takes writes that nothing would keep waiting, or memory; and in which
+//! order what they hold comes home.
 
 mod groups;
 mod lrw;
@@ -19,16 +19,30 @@ pub struct Cache {
     pub name: &'static str,
     /// What it does, in a few words.
     pub about: &'static str,
-    /// Its destage order; without one the log takes no more than the scheme wants it to.
-    order: Option<Order>,
+    keeps: Keeps,
 }
 
-/// Makes a destage order; none is needed for the oldest first, which is the log's own.
+/// Where it keeps what it holds, with its destage order.
+#[derive(Clone, Copy, Debug)]
+enum Keeps {
+    /// Nowhere: the log takes no more than the scheme wants it to.
+    Nothing,
+    /// In the staging log.
+    InLog(Order),
+    /// In memory: what is not flushed is lost with it.
+    InMemory(Order),
+}
+
+/// Makes a destage order; none is needed for the oldest first.
 type Order = fn() -> Option<Box<dyn Hold>>;
 
 /// All write caches. The first takes nothing.
 pub const CACHES: &[Cache] = &[
-    Cache { name: "none", about: "the staging log takes only what the policy stages", order: None },
+    Cache {
+        name: "none",
+        about: "the staging log takes only what the policy stages",
+        keeps: Keeps::Nothing,
+    },
     row(
         "log",
         "small writes are acknowledged by the staging log; what was staged first comes home first",
@@ -45,10 +59,26 @@ pub const CACHES: &[Cache] = &[
     row("log:wow", "as log; WOW, one stripe at a time", || Some(Box::new(Wow::new(1)))),
     row("log:wow-4", "as log; WOW, four stripes at a time", || Some(Box::new(Wow::new(4)))),
     row("log:wow-16", "as log; WOW, sixteen stripes at a time", || Some(Box::new(Wow::new(16)))),
+    volatile(
+        "volatile",
+        "small writes are acknowledged in memory, and lost with it unless flushed, as by a disk's own cache; \
+         of the least recently written stripes the one with the most blocks goes home first",
+        || Some(Box::new(Lrw::largest_of(16))),
+    ),
+    volatile("vol:lrw", "as volatile; the least recently written stripe goes home first", || {
+        Some(Box::new(Lrw::largest_of(1)))
+    }),
+    volatile("vol:wow-4", "as volatile; WOW, four stripes at a time", || {
+        Some(Box::new(Wow::new(4)))
+    }),
 ];
 
 const fn row(name: &'static str, about: &'static str, order: Order) -> Cache {
-    Cache { name, about, order: Some(order) }
+    Cache { name, about, keeps: Keeps::InLog(order) }
+}
+
+const fn volatile(name: &'static str, about: &'static str, order: Order) -> Cache {
+    Cache { name, about, keeps: Keeps::InMemory(order) }
 }
 
 impl PartialEq for Cache {
@@ -73,16 +103,34 @@ impl Cache {
         CACHES.iter().copied().find(|cache| cache.name == name)
     }
 
-    /// Whether it takes writes that no busy member would delay.
+    /// Whether it is one at all.
+    #[must_use]
+    pub fn is_some(&self) -> bool {
+        !matches!(self.keeps, Keeps::Nothing)
+    }
+
+    /// Whether the staging log takes writes that no busy member would delay.
     #[inline]
     #[must_use]
     pub fn takes(&self) -> bool {
-        self.order.is_some()
+        matches!(self.keeps, Keeps::InLog(_))
     }
 
-    /// In which order what it holds comes home; the oldest first if none.
+    /// Whether it is in memory.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        matches!(self.keeps, Keeps::InMemory(_))
+    }
+
+    /// In which order what the staging log holds comes home; the oldest first if none.
     #[must_use]
     pub fn order(&self) -> Option<Box<dyn Hold>> {
-        self.order.and_then(|order| order())
+        if let Keeps::InLog(order) = self.keeps { order() } else { None }
+    }
+
+    /// In which order what is in memory goes home; the oldest first if none.
+    #[must_use]
+    pub fn order_in_memory(&self) -> Option<Box<dyn Hold>> {
+        if let Keeps::InMemory(order) = self.keeps { order() } else { None }
     }
 }

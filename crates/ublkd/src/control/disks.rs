@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use evenkeel_client::DiskAnswer;
 use raidcore::engine::{Command, CommandError, MemberStatus, SpareUse};
 use raidcore::meta::{DeviceUuid, SlotState};
 use raidcore::units::{DeviceId, MemberId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Refusal;
+use super::answers::answer;
 use super::newcomer::{Newcomer, Taken};
 use super::service::{Array, Service};
 use crate::flash::Named;
 use crate::members::Device;
-use crate::paths::{from_text, to_text};
+use crate::paths::from_text;
 
 impl Service {
     /// Adds a device to the array that needs it most, or to that of a group.
@@ -40,7 +42,7 @@ impl Service {
         }
         let newcomer = Newcomer {
             absent: absent.iter().map(|&(_, spare)| spare).collect(),
-            ..Newcomer::new(path, need, array.record.areas.clone(), force)
+            ..Newcomer::new(path, need, (&array.record.areas, &array.host), force)
         };
         let Taken { device, uuid, was } = newcomer.take_in(array.host.io_timeout()).await?;
         let _alone = self.membership.lock().await;
@@ -55,7 +57,7 @@ impl Service {
             let _ = array.host.command(Command::Forget(absent)).await;
         }
         self.remember().await;
-        Ok(json!({ "added": to_text(path) }))
+        answer(DiskAnswer::Added { added: path.to_path_buf() })
     }
 
     /// Removes a spare, or forgets one that is missing.
@@ -91,7 +93,7 @@ impl Service {
         self.next_missing(array, member).await?;
         self.may_be_copied(array, member).await?;
         let need = array.record.blocks_of(member);
-        let newcomer = Newcomer::new(with, need, array.record.areas.clone(), force);
+        let newcomer = Newcomer::new(with, need, (&array.record.areas, &array.host), force);
         let Taken { device, uuid, .. } = newcomer.take_in(array.host.io_timeout()).await?;
         let _alone = self.membership.lock().await;
         // The member may have failed meanwhile, or have been replaced.
@@ -109,12 +111,8 @@ impl Service {
         self.remember().await;
         let status = self.status(array).await?;
         let copied = status.successor.is_some_and(|successor| successor.member == member);
-        Ok(json!({
-            "member": member.0,
-            "group": array.facts.group,
-            "with": to_text(with),
-            "copied": copied,
-        }))
+        let (member, group, with) = (member.0, array.facts.group, with.to_path_buf());
+        answer(DiskAnswer::Replaced { member, group, with, copied })
     }
 
     /// Checks that a member that serves can be copied to a new device now, so that the device is

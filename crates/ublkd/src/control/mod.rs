@@ -11,6 +11,7 @@
 //! - Every request gets one answer, in order. A request of another version is refused before
 //!   anything else of it is read.
 
+mod answers;
 mod away;
 mod commands;
 mod disks;
@@ -29,6 +30,7 @@ mod service;
 mod spares;
 mod staging;
 mod stopper;
+mod volatile;
 
 use std::pin::Pin;
 use std::sync::Arc;

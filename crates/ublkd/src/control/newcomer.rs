@@ -20,19 +20,21 @@ use super::Refusal;
 use crate::attach::{RELEASE_MAX, open, superblock};
 use crate::create::prepare_spare;
 use crate::flash::Named;
+use crate::host::HostHandle;
 use crate::members::{Device, OpenError};
 use crate::paths::shown;
 use crate::random::random_uuid;
 use crate::signature::Signature;
 
 /// A device that is to become a spare.
-#[derive(Debug)]
 pub(super) struct Newcomer {
     pub(super) path: PathBuf,
     /// The blocks that it needs.
     pub(super) need: u64,
     /// The layout of its metadata.
     pub(super) areas: Areas,
+    /// The array that it is for.
+    pub(super) host: HostHandle,
     /// Whether its content may be overwritten.
     pub(super) force: bool,
     /// Missing spares. The content of one of these may be overwritten.
@@ -51,8 +53,9 @@ pub(super) struct Taken {
 
 impl Newcomer {
     /// A device that is not compared with missing spares.
-    pub(super) fn new(path: &Path, need: u64, areas: Areas, force: bool) -> Self {
-        Self { path: path.to_path_buf(), need, areas, force, absent: Vec::new() }
+    pub(super) fn new(path: &Path, need: u64, array: (&Areas, &HostHandle), force: bool) -> Self {
+        let (areas, host) = (array.0.clone(), array.1.clone());
+        Self { path: path.to_path_buf(), need, areas, host, force, absent: Vec::new() }
     }
 
     /// Opens, locks and wipes it, so that no old metadata is left. Gives it up if a step takes
@@ -94,6 +97,8 @@ impl Newcomer {
             device.make_flash(&flash).map_err(|error| refused(error.into()))?;
         }
         prepare_spare(&device, &self.areas, goes_on).map_err(io)?;
+        goes_on().map_err(io)?;
+        self.host.pass_block_layer(&mut device);
         let uuid = random_uuid().map_err(io)?;
         Ok(Taken { device, uuid: DeviceUuid(uuid), was })
     }

@@ -173,6 +173,7 @@ pub(super) fn array_report(
         hedged: (status.counters.hedged_reads, status.counters.hedges_won).into(),
         log: None,
         staging: staging_report(status, policy),
+        volatile: None,
         distributed_spare: status.distributed_spare.map(|used| match used {
             SpareUse::Free => SpareUseReport::Free,
             SpareUse::Filling(member) => SpareUseReport::Filling(member.0),

@@ -14,13 +14,15 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use evenkeel_client::DiskAnswer;
 use raidcore::engine::{MemberStatus, Note, Status};
 use raidcore::meta::{ArrayRecord, DeviceUuid, NoReturn, Returning, SlotState};
 use raidcore::units::{BLOCK_BYTES, MemberId};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::Refusal;
+use super::answers::answer;
 use super::away::{Away, EVERY, Which};
 use super::newcomer::{patiently, refused};
 use super::service::Service;
@@ -29,7 +31,7 @@ use crate::create::prepare_return;
 use crate::flash::Named;
 use crate::host::{HostError, HostHandle};
 use crate::members::{Device, OpenError};
-use crate::paths::{shown, to_text};
+use crate::paths::shown;
 use crate::random::random_uuid;
 use evenkeel_client::WayBack;
 
@@ -67,7 +69,7 @@ impl Comer {
         if self.only.is_none() {
             tracing::info!("{} is opened, to see whether it comes back", shown(&path));
         }
-        let device = open(&path).map_err(|error| lingering(error, &path))?;
+        let mut device = open(&path).map_err(|error| lingering(error, &path))?;
         let shown = shown(&path);
         let io = |error| Refusal::new("device", format!("{shown}: {error}"));
         goes_on().map_err(io)?;
@@ -88,6 +90,8 @@ impl Comer {
             goes_on().map_err(io)?;
             let meta_blocks = record.meta_blocks_of(returning.member);
             prepare_return(&device, meta_blocks, goes_on).map_err(io)?;
+            goes_on().map_err(io)?;
+            host.pass_block_layer(&mut device);
             let uuid = DeviceUuid(random_uuid().map_err(io)?);
             return Ok(Came::Back { array, device, uuid, returning });
         }
@@ -134,13 +138,10 @@ impl Service {
                 let returned = array.host.return_device(device, uuid, returning).await;
                 returned.map_err(|error| self.refusal(error))?;
                 self.remember().await;
-                let missed = missed.filter(|_| returning.catches_up);
-                Ok(Some(json!({
-                    "returned": to_text(path),
-                    "member": member.0,
-                    "group": array.facts.group,
-                    "missed_bytes": missed,
-                })))
+                let missed_bytes = missed.filter(|_| returning.catches_up);
+                let (returned, group) = (path.to_path_buf(), array.facts.group);
+                let member = member.0;
+                answer(DiskAnswer::Returned { returned, member, group, missed_bytes }).map(Some)
             }
             Came::Another((array, member)) => {
                 let was = self.arrays[array].facts.place(member.0);

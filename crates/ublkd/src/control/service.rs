@@ -6,16 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use det::Instant;
-use evenkeel_client::{EventReport, Facts, Front, Launch, Refusal, Request};
+use evenkeel_client::{
+    Done, EventReport, Facts, FlushAnswer, Front, Launch, Page, PolicyAnswer, Refusal, Request,
+    StopAnswer,
+};
 use raidcore::engine::{Command, CommandError, Pace, RebuildOrder, Slowdown, Status};
 use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
-use serde_json::{Value, json};
+use serde_json::Value;
 use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::MetricsPages;
+use super::answers::answer;
 use super::away::Away;
 use super::commands::in_words;
 use super::io::{io_report, transfers_of_device};
@@ -35,7 +39,7 @@ pub struct Service {
     pub(super) facts: Facts,
     /// The array; the arrays of a log volume's groups, in order.
     pub(super) arrays: Vec<Array>,
-    fronts: Mutex<Vec<Front>>,
+    pub(super) fronts: Mutex<Vec<Front>>,
     pub(super) events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
     launch: Option<Launch>,
@@ -210,13 +214,15 @@ impl Service {
             Request::ScrubStart { repair } => self.command_all(Command::Scrub { repair }).await,
             Request::ScrubCancel => self.command_all(Command::CancelScrub).await,
             Request::Stop { force } => {
+                self.refuse_loss("stop", force).await?;
                 let manner = if force { Manner::Force } else { Manner::IfUnused };
                 self.stop(manner, "stop").await?;
-                Ok(json!({ "stopped": true }))
+                answer(StopAnswer { stopped: true })
             }
             Request::Launch => self.launch().await,
             Request::Leave { force } => {
                 let launch = self.launch().await?;
+                self.refuse_loss("restart", force).await?;
                 let manner = if force { Manner::Force } else { Manner::Leave };
                 self.stop(manner, "restart").await?;
                 Ok(launch)
@@ -232,7 +238,7 @@ impl Service {
             Refusal::new("foreground", message).hint(hint)
         })?;
         let launch = Launch { devices: self.devices().await?, ..launch.clone() };
-        serde_json::to_value(launch).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(launch)
     }
 
     /// The array's devices, members first.
@@ -295,8 +301,9 @@ impl Service {
             let staging = staging_report(&self.status(array).await?, "");
             bytes += staging.map_or(0, |staging| staging.dirty_bytes);
         }
+        bytes += self.volatile().await?.map_or(0, |cache| cache.dirty_bytes);
         self.command_all(Command::BringHome).await?;
-        Ok(json!({ "bytes": bytes }))
+        answer(FlushAnswer { bytes })
     }
 
     async fn follow(&self, scheme: Scheme) -> Result<Value, Refusal> {
@@ -307,13 +314,25 @@ impl Service {
             let refusal = Refusal::new(error.code(), error.to_string());
             refusal.hint(error.hint())
         })?;
+        let (volatile, has_memory) =
+            (scheme.cache().is_volatile(), self.volatile().await?.is_some());
+        if volatile {
+            self.refuse_guests()?;
+        }
+        if has_memory && !volatile {
+            self.command_all(Command::SetVolatile(false)).await?;
+        }
         self.command_all(Command::SetPolicy(policy_name(scheme))).await?;
+        if has_memory && volatile {
+            self.command_all(Command::SetVolatile(true)).await?;
+        }
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
         let name = scheme.to_string();
         let staging = staging_report(&self.status(first).await?, &name);
         let draining = staging.filter(|staging| staging.draining);
         let draining = draining.map_or(0, |staging| staging.dirty_bytes);
-        Ok(json!({ "policy": name, "draining_bytes": draining }))
+        let at_restart = volatile && !has_memory;
+        answer(PolicyAnswer { policy: name, draining_bytes: draining, at_restart })
     }
 
     async fn report(&self) -> Result<Value, Refusal> {
@@ -342,10 +361,12 @@ impl Service {
         };
         let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
         report.io = Some(io_report(&requests));
+        report.volatile = self.volatile().await?;
+        report.problems.extend(self.problems_of_memory(report.volatile.as_ref()));
         report.fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         report.events = events.iter().cloned().collect();
-        serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(report)
     }
 
     async fn page(&self) -> Result<Value, Refusal> {
@@ -354,12 +375,12 @@ impl Service {
             None => None,
         };
         let page = page.ok_or_else(|| Refusal::new("stopping", "there are no metrics"))?;
-        Ok(json!({ "page": &*page }))
+        answer(Page { page: (*page).to_owned() })
     }
 
     async fn why(&self) -> Result<Value, Refusal> {
         let report = self.host.why().await.map_err(|error| self.refusal(error))?;
-        serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(report)
     }
 
     async fn flash_log(
@@ -377,7 +398,7 @@ impl Service {
         let message = format!("{} is not modelled as an SSD", array.facts.place(member.0));
         let log = log.map_err(|error| self.refusal(error))?;
         let log = log.ok_or_else(|| Refusal::new("no-flash", message))?;
-        serde_json::to_value(log).map_err(|e| Refusal::new("internal", e.to_string()))
+        answer(log)
     }
 
     pub(super) async fn status(&self, array: &Array) -> Result<Status, Refusal> {
@@ -386,11 +407,12 @@ impl Service {
 
     pub(super) async fn command(&self, array: &Array, command: Command) -> Result<Value, Refusal> {
         let done = array.host.command(command).await;
-        done.map(|()| json!({})).map_err(|error| self.refusal(error))
+        done.map_err(|error| self.refusal(error))?;
+        answer(Done {})
     }
 
     /// Passes a command to all groups; some of them may have nothing to do.
-    async fn command_all(&self, command: Command) -> Result<Value, Refusal> {
+    pub(super) async fn command_all(&self, command: Command) -> Result<Value, Refusal> {
         let mut refused = None;
         let mut done = 0;
         for array in &self.arrays {
@@ -404,7 +426,7 @@ impl Service {
         }
         match refused {
             Some(error) if done == 0 => Err(self.refusal(error.into())),
-            Some(_) | None => Ok(json!({})),
+            Some(_) | None => answer(Done {}),
         }
     }
 
@@ -425,6 +447,8 @@ impl Service {
                 CommandError::SpareInUse => "spare-in-use",
                 CommandError::Stopping => "stopping",
                 CommandError::NotRecorded => "not-recorded",
+                CommandError::NotHome => "not-home",
+                CommandError::UnderWay => "under-way",
                 CommandError::Starting => "starting",
                 CommandError::NothingToCompare => "nothing-to-compare",
             },

@@ -3,7 +3,7 @@
 use evenkeel_client::{Problem, StagingReport, Waits};
 use raidcore::engine::{HomeWaits, Status};
 use raidcore::units::BLOCK_BYTES;
-use steering::hold::CACHES;
+use steering::hold::Cache;
 use steering::scheme::Scheme;
 
 /// How many ranges of lost blocks a report has.
@@ -35,7 +35,12 @@ pub(super) fn staging_report(status: &Status, policy: &str) -> Option<StagingRep
         capacity_bytes: bytes(staging.capacity),
         table_bytes: staging.table_bytes,
         draining: !stages && staging.dirty > 0,
-        cache: scheme.map_or(CACHES[0], |scheme| scheme.cache()).name.to_owned(),
+        cache: scheme
+            .map(|scheme| scheme.cache())
+            .filter(Cache::takes)
+            .unwrap_or_default()
+            .name
+            .to_owned(),
         oldest_seconds: staging.oldest.map(|age| age.as_secs_f64()),
         home_seconds: staging.takes.map(|takes| takes.as_secs_f64()),
         waits: staging.waits.map(waits_for),

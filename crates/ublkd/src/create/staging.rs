@@ -13,9 +13,9 @@ pub enum StagingSize {
     Blocks(u64),
     /// Hundredths of the used size of the smallest member.
     Percent(u8),
-    /// What a write cache has if nothing else is asked for: a twentieth of the used size of the smallest
+    /// What a policy or cache has that needs one, if nothing else is asked for: a twentieth of the used size of the smallest
     /// member, but not more than 1 GiB.
-    Cache,
+    Usual,
 }
 
 /// Why an array can't have the staging log that is asked for.
@@ -24,7 +24,7 @@ pub enum StagingError {
     /// The level has no parity.
     #[error(
         "a staging log needs parity, which {} has none of: take raid4, raid5 or raid6, or leave \
-         --staging and --cache out",
+         --staging, and a --cache, --policy or --wear that needs one, out",
         level_name(*.0)
     )]
     Level(Level),
@@ -125,7 +125,7 @@ impl StagingSize {
                 let blocks = u128::from(used) * u128::from(percent) / 100;
                 u64::try_from(blocks).unwrap_or(u64::MAX)
             }
-            Self::Cache => (used / 20).clamp(STAGING_MIN, CACHE_MAX),
+            Self::Usual => (used / 20).clamp(STAGING_MIN, CACHE_MAX),
         };
         let sized = (STAGING_MIN..=STAGING_MAX).contains(&blocks);
         if sized { Ok(blocks) } else { Err(StagingError::Size(blocks)) }

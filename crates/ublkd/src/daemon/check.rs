@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::policy::Choice;
-use super::{DaemonConfig, DaemonError, fronts, patience};
+use super::{DaemonConfig, DaemonError, fronts, keeps, patience};
 use crate::attach::{AttachError, Attached, preview};
 use crate::host::Host;
 
@@ -22,8 +22,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// As from [`run`](super::run).
 pub fn check(config: &DaemonConfig) -> Result<(), DaemonError> {
     let attached = look(config)?;
-    fronts::permit(&config.fronts, attached.is_log())?;
-    Choice::new(config.policy, &attached)?;
+    let policy = Choice::new(config.policy, &attached)?;
+    // It is not stopped yet, and will be cleanly: what is held is not lost.
+    let has_lost = attached.record().volatile.lost;
+    let keeps = fronts::Keeps { has_lost, ..keeps(&attached, policy.scheme) };
+    fronts::permit(&config.fronts, keeps)?;
     Host::probe(&config.host).map_err(DaemonError::Host)?;
     Ok(fronts::check(&config.fronts)?)
 }

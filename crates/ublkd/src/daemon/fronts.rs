@@ -12,7 +12,7 @@ use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
 use crate::front::vhost::{VhostConfig, VhostServer};
-use crate::front::{LogicalBlock, SocketError};
+use crate::front::{LogicalBlock, SocketError, vhost};
 use crate::host::HostHandle;
 use crate::paths::shown;
 use crate::users;
@@ -43,6 +43,9 @@ pub struct FrontConfig {
     pub vhost: bool,
     /// On which socket; `<name>.vhost` in the run directory if not given.
     pub vhost_socket: Option<PathBuf>,
+    /// Over NBD and to virtual machines also if writes were lost that a process had acknowledged from memory:
+    /// the operator has seen to it that no client from before goes on without them.
+    pub accepts_lost_writes: bool,
     /// The logical block size for clients of NBD, virtual machines and users of the block device.
     pub logical_block: LogicalBlock,
 }
@@ -65,17 +68,55 @@ pub enum FrontError {
          machine would go on without them after a crash; serve it by another front end than --vhost"
     )]
     VhostOfLog,
+    /// vhost-user is for other arrays.
+    #[error(
+        "with a write cache in memory a crash loses acknowledged writes, and a virtual machine would go \
+         on without them; serve it by another front end than --vhost, or choose another cache"
+    )]
+    VhostOfCache,
+    /// Clients from before may come by themselves.
+    #[error(
+        "a process that had a write cache in memory was not stopped cleanly: what was not flushed is lost, \
+         and a client of {of} that connects again by itself would go on without it. Disconnect all of them \
+         and check what they keep here, then start it with --accept-lost-writes"
+    )]
+    LostWrites {
+        /// The front end.
+        of: &'static str,
+    },
     /// ublk can't.
     #[error(transparent)]
     Ublk(#[from] UblkError),
+}
+
+/// What front ends have to know of the array before they may serve it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Keeps {
+    /// It is a log volume.
+    pub(super) is_log: bool,
+    /// It gets a write cache in memory.
+    pub(super) is_cached: bool,
+    /// Writes that a process had acknowledged from memory are lost, and that was not accepted.
+    pub(super) has_lost: bool,
 }
 
 /// Whether front ends may serve the array.
 ///
 /// # Errors
 /// If one is not for such an array.
-pub(super) fn permit(config: &FrontConfig, is_log: bool) -> Result<(), FrontError> {
-    if config.vhost && is_log { Err(FrontError::VhostOfLog) } else { Ok(()) }
+pub(super) fn permit(config: &FrontConfig, keeps: Keeps) -> Result<(), FrontError> {
+    let Keeps { is_log, is_cached, has_lost } = keeps;
+    if config.vhost && is_log {
+        return Err(FrontError::VhostOfLog);
+    }
+    if config.vhost && is_cached {
+        return Err(FrontError::VhostOfCache);
+    }
+    let nbd = (config.nbd || config.nbd_tcp.is_some()).then_some("NBD");
+    match nbd.or(config.vhost.then_some("--vhost")) {
+        Some(of) if has_lost && !config.accepts_lost_writes => Err(FrontError::LostWrites { of }),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Whether front ends could serve, as far as that shows while another process serves in their place.
@@ -307,7 +348,7 @@ impl Fronts {
             let mut vhost = VhostConfig::new(socket);
             vhost.logical_block = config.logical_block;
             let server = VhostServer::start(volume.clone(), vhost).await?;
-            self.add("vhost-user", server.path().display());
+            self.add(vhost::KIND, server.path().display());
             self.vhost = Some(server);
         }
         if let Some(dir) = &config.fuse {
@@ -316,9 +357,9 @@ impl Fronts {
             self.devices.fuse = Some(server);
         }
         let mark = owner.mark();
-        if config.ublk || UblkServer::is_left(mark) {
+        if config.ublk || owner.taken.is_some() || UblkServer::is_left(mark) {
             let options = UblkOptions {
-                id: config.ublk_id,
+                id: config.ublk_id.filter(|&id| owner.taken != Some(id)),
                 gives_up: owner.forgets,
                 logical_block: config.logical_block,
                 ..UblkOptions::of(mark)
@@ -358,9 +399,30 @@ pub(super) struct Owner {
     /// Acknowledged writes that were not flushed were lost: users of the last process must not
     /// continue.
     pub(super) forgets: bool,
+    /// The number of the block device that was taken away from them.
+    pub(super) taken: Option<u32>,
 }
 
 impl Owner {
+    /// Takes the block device away from the users of a process that has lost writes. That comes before the
+    /// array is started: then its record tells of the loss, and not any more which users were there.
+    ///
+    /// # Errors
+    /// If the driver refuses, or may not be asked. Where the loss is accepted no users are left.
+    pub(super) fn without_users(self, accepts: bool) -> Result<Self, FrontError> {
+        if !self.forgets {
+            return Ok(self);
+        }
+        match UblkServer::give_up(self.mark()) {
+            Ok(taken) => Ok(Self { taken, ..self }),
+            Err(error) if accepts => {
+                tracing::warn!("users of a block device from before may be left: {error}");
+                Ok(self)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The owner's mark on a block device. It must not be zero, even if both halves of the identity
     /// are equal.
     fn mark(self) -> NonZeroU64 {
@@ -375,8 +437,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn clients_that_connect_by_themselves_do_not_go_on_above_lost_writes() {
+        let serves = |kind, keeps, accepts_lost_writes| {
+            let (nbd, vhost) = (kind == "nbd", kind == "vhost");
+            let config = FrontConfig { nbd, vhost, accepts_lost_writes, ..FrontConfig::default() };
+            permit(&config, keeps)
+        };
+        let lost = Keeps { has_lost: true, ..Keeps::default() };
+        for kind in ["nbd", "vhost"] {
+            let error = serves(kind, lost, false).expect_err("it may have clients");
+            assert!(error.to_string().contains("--accept-lost-writes"), "{error}");
+            assert!(
+                serves(kind, lost, true).is_ok() && serves(kind, Keeps::default(), false).is_ok()
+            );
+        }
+        assert!(serves("ublk or fuse", lost, false).is_ok(), "their users are known");
+        let cached = Keeps { is_cached: true, ..Keeps::default() };
+        assert!(matches!(serves("vhost", cached, true), Err(FrontError::VhostOfCache)));
+        assert!(serves("nbd", cached, false).is_ok());
+    }
+
+    #[test]
     fn no_array_s_device_is_nobody_s() {
-        let mark = |array| Owner { array: ArrayId(array), forgets: false }.mark();
+        let mark = |array| Owner { array: ArrayId(array), forgets: false, taken: None }.mark();
         let mut array = [7; 16];
         assert_eq!(mark(array), NonZeroU64::MAX, "of equal halves");
         array[8] = 5;

@@ -21,6 +21,7 @@ use raidlog::{GroupId, Machine, array};
 use steering::Steering;
 
 use super::askers::Askers;
+use super::cache;
 use super::clock::{now, wall_seconds};
 use super::former::Former;
 use super::handle::{End, Order, Reply, Shared, lock, reply};
@@ -188,7 +189,7 @@ impl Data {
         let mut engines: Vec<Engine> = engines.collect();
         let machine = match begin.zip(part) {
             Some((begin, part)) => log::machine(config.log_config(), part, begin, engines),
-            None => Machine::Array(Box::new(engines.swap_remove(0))),
+            None => cache::machine(&config, engines.swap_remove(0)),
         };
         let log = machine.log().and(part).map(Log::new);
         let pools = machine.pools(part.map_or(0, |part| part.segment));
@@ -198,6 +199,10 @@ impl Data {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,
             register_memory: config.register_memory,
+            large_entries: devices
+                .iter()
+                .flatten()
+                .any(|(_, device)| device.passthrough().is_some()),
         };
         let mut ring = Ring::new(ring_config, &arena, submissions.bell().fd())?;
         ring.readings = shared.readings().clone();

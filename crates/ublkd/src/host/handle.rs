@@ -22,6 +22,7 @@ use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
 use super::Opened;
+use super::cache::CacheState;
 use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
@@ -111,6 +112,11 @@ impl HostHandle {
     /// The state of the log volume; nothing if it is none, or is not found yet.
     pub fn log(&self) -> Answer<Option<LogStatus>> {
         self.order(Order::Log)
+    }
+
+    /// The state of the write cache in memory; nothing if there is none.
+    pub fn cache(&self) -> Answer<Option<CacheState>> {
+        self.order(Order::Cache)
     }
 
     /// Why there is no log volume in its groups, if that was found.
@@ -238,6 +244,13 @@ impl HostHandle {
         self.client.io_timeout
     }
 
+    /// Lets I/O on a new device go past the block layer, if the array's does and it can.
+    pub(crate) fn pass_block_layer(&self, device: &mut Device) {
+        if self.client.passthrough {
+            device.pass_block_layer();
+        }
+    }
+
     /// The array's events.
     #[must_use]
     pub fn notes(&self) -> Notes {
@@ -272,6 +285,8 @@ pub(super) struct Client {
     pub(super) groups: usize,
     /// How long an I/O of a device may take.
     pub(super) io_timeout: Duration,
+    /// Whether I/O goes past the block layer where it can.
+    pub(super) passthrough: bool,
 }
 
 impl Drop for Client {
@@ -288,6 +303,7 @@ pub(super) enum Order {
     Command(GroupId, Command, Reply<()>),
     Status(GroupId, Reply<Status>),
     Log(Reply<Option<LogStatus>>),
+    Cache(Reply<Option<CacheState>>),
     Flash(Reply<Vec<(DeviceId, FlashReport)>>),
     FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
     SetScheme(Scheme, Reply<()>),
@@ -413,6 +429,7 @@ impl Shared {
             Order::Command(_, _, answer) | Order::Admit(_, answer) => reply(answer, Err(why())),
             Order::Status(_, answer) => reply(answer, Err(why())),
             Order::Log(answer) => reply(answer, Err(why())),
+            Order::Cache(answer) => reply(answer, Err(why())),
             Order::Flash(answer) => reply(answer, Err(why())),
             Order::FlashLog { answer, .. } => reply(answer, Err(why())),
             Order::SetScheme(_, answer) => reply(answer, Err(why())),

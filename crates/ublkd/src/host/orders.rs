@@ -7,6 +7,7 @@ use raidlog::array;
 use raidlog::{GroupId, ONLY};
 
 use super::askers::Asker;
+use super::cache;
 use super::clock::wall_seconds;
 use super::data::Data;
 use super::diagnosis::{both, why_report};
@@ -22,6 +23,7 @@ impl Data {
             }
             Order::Status(group, answer) => reply(answer, Ok(self.machine.engine(group).status())),
             Order::Log(answer) => reply(answer, Ok(log::status(&self.machine))),
+            Order::Cache(answer) => reply(answer, Ok(cache::state(self.now, &self.machine))),
             Order::Flash(answer) => reply(answer, Ok(self.flash())),
             Order::FlashLog { device, since, answer } => {
                 reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
@@ -34,6 +36,7 @@ impl Data {
                     self.machine.set_steering(group, None);
                     self.feed_group(group, Input::Busy(Set::EMPTY));
                 }
+                self.machine.set_cache_order(scheme.cache().order_in_memory());
                 reply(answer, Ok(()));
             }
             Order::Scheme(answer) => reply(answer, Ok(self.steering[ONLY.index()].scheme())),

@@ -6,6 +6,7 @@
 //!   disconnected if another one comes.
 //! - The data thread is queried at most once in [`PAGE_TIME`].
 
+mod cache;
 mod http;
 mod log;
 mod merge;
@@ -134,10 +135,11 @@ impl Pages {
         }
         let requests = self.host.requests().await.ok()?;
         let log = self.host.log().await.ok()?;
+        let cache = self.host.cache().await.ok()?;
         let page: Arc<str> = {
             let log = log.as_ref().map(|log| (&self.whole, log));
             let drives = self.host.drive_health();
-            page::page(&arrays, (&self.whole, &requests), log, drives).into()
+            page::page(&arrays, (&self.whole, &requests), log, cache.as_ref(), drives).into()
         };
         *latest = Some((Instant::now(), Arc::clone(&page)));
         Some(page)

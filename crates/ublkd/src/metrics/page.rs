@@ -5,16 +5,19 @@ use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
 use super::text::{Labels, Text};
-use super::{log, passes, requests, wear};
+use super::{cache, log, passes, requests, wear};
 use crate::control::Facts;
 use crate::health::{Reading, Readings};
-use crate::host::{LATENCY_BOUNDS_NS, LogStatus, MemberMetrics, Metrics, RequestStats, Transfers};
+use crate::host::{
+    CacheState, LATENCY_BOUNDS_NS, LogStatus, MemberMetrics, Metrics, RequestStats, Transfers,
+};
 
 /// The whole page.
 pub(super) fn page(
     arrays: &[(&Facts, Metrics)],
     users: (&Facts, &RequestStats),
     log: Option<(&Facts, &LogStatus)>,
+    cache: Option<&CacheState>,
     drives: &Readings,
 ) -> String {
     let mut text = Text::default();
@@ -32,6 +35,9 @@ pub(super) fn page(
     requests::asked(&mut text, &users.0.name, users.1);
     if let Some((facts, log)) = log {
         log::volume(&mut text, facts, log);
+    }
+    if let Some(state) = cache {
+        cache::volatile(&mut text, users.0, state);
     }
     text.finish()
 }

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use io_uring::IoUring;
+use io_uring::Submitter;
 
 use super::Ring;
 use crate::arena::{Arena, Look, PieceId, Span};
@@ -27,10 +27,10 @@ pub(super) struct Buffers {
 
 impl Buffers {
     /// A table in the kernel for `room` buffers, with none registered.
-    pub(super) fn new(uring: &IoUring, room: usize) -> Self {
+    pub(super) fn new(submitter: &Submitter<'_>, room: usize) -> Self {
         let room = room.min(COUNT_MAX);
         let mut buffers = Self { free: Vec::new(), refused: false, told: false };
-        match uring.submitter().register_buffers_sparse(room as u32) {
+        match submitter.register_buffers_sparse(room as u32) {
             Ok(()) => buffers.free = (0..room as u16).rev().collect(),
             Err(error) => buffers.tell(&error),
         }
@@ -46,7 +46,7 @@ impl Buffers {
     /// there is none. It stays until that I/O has ended.
     pub(super) fn of(
         &mut self,
-        uring: &IoUring,
+        submitter: &Submitter<'_>,
         arena: &mut Arena,
         (piece, base, bytes): (PieceId, *mut u8, usize),
     ) -> Option<u16> {
@@ -54,19 +54,19 @@ impl Buffers {
         if known.is_some() || self.refused || self.free.is_empty() {
             return known;
         }
-        self.register(uring, arena, (piece, base, bytes))
+        self.register(submitter, arena, (piece, base, bytes))
     }
 
     #[cold]
     fn register(
         &mut self,
-        uring: &IoUring,
+        submitter: &Submitter<'_>,
         arena: &mut Arena,
         (piece, base, bytes): (PieceId, *mut u8, usize),
     ) -> Option<u16> {
         let span = arena.span(piece, base, bytes)?;
         let buffer = self.free.pop()?;
-        if let Err(error) = update(uring, buffer, span) {
+        if let Err(error) = update(submitter, buffer, span) {
             self.free.push(buffer);
             self.refused = true;
             self.tell(&error);
@@ -77,9 +77,9 @@ impl Buffers {
     }
 
     /// Unregisters a buffer that no I/O uses; returns whether that has succeeded.
-    pub(super) fn forget(&mut self, uring: &IoUring, buffer: u16) -> bool {
+    pub(super) fn forget(&mut self, submitter: &Submitter<'_>, buffer: u16) -> bool {
         let none = Span { base: std::ptr::null_mut(), bytes: 0 };
-        let gone = update(uring, buffer, none);
+        let gone = update(submitter, buffer, none);
         if let Err(error) = &gone {
             tracing::debug!(%error, buffer, "a registered buffer stays");
         } else {
@@ -112,14 +112,14 @@ impl Ring {
         scratch: impl Iterator<Item = u16>,
     ) -> Look {
         self.buffers.retry();
-        let (uring, buffers) = (&self.entries.uring, &mut self.buffers);
-        arena.look(scratch, |buffer| buffers.forget(uring, buffer))
+        let (submitter, buffers) = (self.entries.submitter(), &mut self.buffers);
+        arena.look(scratch, |buffer| buffers.forget(&submitter, buffer))
     }
 }
 
-fn update(uring: &IoUring, buffer: u16, Span { base, bytes }: Span) -> io::Result<()> {
+fn update(submitter: &Submitter<'_>, buffer: u16, Span { base, bytes }: Span) -> io::Result<()> {
     let iovec = libc::iovec { iov_base: base.cast(), iov_len: bytes };
     // SAFETY: the span is mapped, or empty; unmapping it while it is registered leaves the kernel with
     // pages of its own, not with ours.
-    unsafe { uring.submitter().register_buffers_update(buffer.into(), &[iovec], None) }
+    unsafe { submitter.register_buffers_update(buffer.into(), &[iovec], None) }
 }

@@ -5,10 +5,10 @@ use io_uring::{cqueue, opcode};
 use raidcore::engine::IoError;
 
 use super::watch::Size;
-use super::{BELL, CANCELLED, COMMAND, CommandSlot, Completed, Member, MemberIndex, Ring};
+use super::{BELL, CANCELLED, COMMAND, CommandSlot, Completed, Ring};
 use crate::arena::Arena;
 use crate::members::{Device, Kind};
-use crate::ops::{Model, Next, OpId, OpKind};
+use crate::ops::{Model, Next, OpId, OpKind, Way};
 
 impl Ring {
     /// Takes in what the kernel has completed.
@@ -54,6 +54,8 @@ impl Ring {
         let trims = op.kind == OpKind::Trim && (unknown || -result == libc::EINVAL);
         let next = if op.asks {
             self.answered(id, result)
+        } else if op.way == Way::Passthrough {
+            self.passed(id, result)
         } else if discards || trims {
             if let Some(member) = &mut self.members[usize::from(op.member.0)] {
                 member.keeps_everything |= discards;
@@ -144,22 +146,5 @@ impl Ring {
             }
         }
         self.close_if_idle(index);
-    }
-
-    /// Closes a member that is to be closed, if the kernel has no I/O on it.
-    pub(super) fn close_if_idle(&mut self, index: MemberIndex) {
-        let member = &mut self.members[usize::from(index.0)];
-        let idle = |member: &mut Member| member.released && member.in_flight == 0;
-        if let Some(member) = member.take_if(idle) {
-            if member.flash {
-                self.drives.close(index, member.device);
-            }
-            if self.registered_files {
-                // Can only fail for a number out of range; then the file would stay open.
-                let submitter = self.entries.uring.submitter();
-                let gone = submitter.register_files_update(index.0.into(), &[-1]);
-                assert!(gone.is_ok(), "a registered file could not be let go: {gone:?}");
-            }
-        }
     }
 }

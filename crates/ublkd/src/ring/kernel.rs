@@ -8,18 +8,18 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 use rustix::fs::{AtFlags, StatxFlags};
 
 use super::{CANCELLED, Ring};
 use crate::arena::Arena;
-use crate::ops::{Op, OpId, OpKind, Sync};
+use crate::ops::{Op, OpId, OpKind, Sync, Way};
 
-/// The entries of a ring.
-pub(super) struct Entries {
-    pub(super) uring: IoUring,
-    /// Entries that have found no room in the submission queue.
-    backlog: VecDeque<squeue::Entry>,
+/// The entries of a ring: of 64 bytes, with results of 16, or twice as large, as commands to NVMe
+/// drives need them.
+pub(super) enum Entries {
+    Small(Queue<squeue::Entry, cqueue::Entry>),
+    Large(Queue<squeue::Entry128, cqueue::Entry32>),
 }
 
 /// Finds out whether this process may have a ring.
@@ -27,7 +27,7 @@ pub(super) struct Entries {
 /// # Errors
 /// As from the kernel.
 pub(crate) fn probe(entries: u32) -> io::Result<()> {
-    build(entries).map(drop)
+    build::<squeue::Entry, cqueue::Entry>(entries).map(drop)
 }
 
 /// The most kernel workers once a member is silent: more than there are I/Os for one member.
@@ -35,16 +35,27 @@ const WORKERS: u32 = 512;
 
 impl Entries {
     /// A ring for the calling thread that hands over so many entries at once.
-    pub(super) fn new(entries: u32) -> io::Result<Self> {
-        let backlog = VecDeque::with_capacity(entries as usize * 2);
-        Ok(Self { uring: build(entries)?, backlog })
+    pub(super) fn new(entries: u32, large: bool) -> io::Result<Self> {
+        Ok(if large {
+            Self::Large(Queue::new(entries)?)
+        } else {
+            Self::Small(Queue::new(entries)?)
+        })
+    }
+
+    /// By which files and buffers are registered.
+    pub(super) fn submitter(&self) -> Submitter<'_> {
+        match self {
+            Self::Small(queue) => queue.uring.submitter(),
+            Self::Large(queue) => queue.uring.submitter(),
+        }
     }
 
     /// Raises the number of kernel workers. An operation that a file system does not complete at
     /// once occupies a worker, and by default there are four per CPU. A file that hangs could
     /// occupy all of them, and block the I/O of other files. An older kernel keeps its number.
     pub(super) fn more_workers(&mut self) {
-        if self.uring.submitter().register_iowq_max_workers(&mut [WORKERS, 0]).is_ok() {
+        if self.submitter().register_iowq_max_workers(&mut [WORKERS, 0]).is_ok() {
             // The new number counts once there is work.
             let work = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
             // SAFETY: it names no memory.
@@ -58,13 +69,82 @@ impl Entries {
     /// The memory that it names must stay, and be left to the kernel, until it has completed or the
     /// ring is gone.
     pub(super) unsafe fn push(&mut self, entry: squeue::Entry) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self {
+                Self::Small(queue) => queue.push(entry),
+                Self::Large(queue) => queue.push(entry.into()),
+            }
+        }
+    }
+
+    /// Adds a large entry.
+    ///
+    /// # Safety
+    /// As of [`Entries::push`].
+    ///
+    /// # Panics
+    /// If entries are small.
+    pub(super) unsafe fn push_large(&mut self, entry: squeue::Entry128) {
+        let Self::Large(queue) = self else { panic!("a large entry for a ring of small ones") };
+        // SAFETY: as the caller promises.
+        unsafe { queue.push(entry) };
+    }
+
+    /// Hands over what was added, without waiting.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        match self {
+            Self::Small(queue) => queue.submit(),
+            Self::Large(queue) => queue.submit(),
+        }
+    }
+
+    /// Hands over what was added, and sleeps until something completes, or `limit` is over.
+    pub(super) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Small(queue) => queue.submit_and_sleep(limit),
+            Self::Large(queue) => queue.submit_and_sleep(limit),
+        }
+    }
+
+    /// How many entries have completed that were not taken.
+    pub(super) fn completions(&mut self) -> usize {
+        match self {
+            Self::Small(queue) => queue.uring.completion().len(),
+            Self::Large(queue) => queue.uring.completion().len(),
+        }
+    }
+
+    /// An entry that has completed.
+    pub(super) fn next_completion(&mut self) -> Option<cqueue::Entry> {
+        match self {
+            Self::Small(queue) => queue.uring.completion().next(),
+            Self::Large(queue) => queue.uring.completion().next().map(Into::into),
+        }
+    }
+}
+
+/// A ring whose entries have one size.
+pub(super) struct Queue<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
+    uring: IoUring<S, C>,
+    /// Entries that have found no room in the submission queue.
+    backlog: VecDeque<S>,
+}
+
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Queue<S, C> {
+    fn new(entries: u32) -> io::Result<Self> {
+        let backlog = VecDeque::with_capacity(entries as usize * 2);
+        Ok(Self { uring: build(entries)?, backlog })
+    }
+
+    /// As [`Entries::push`].
+    unsafe fn push(&mut self, entry: S) {
         if !self.backlog.is_empty() || !self.try_push(&entry) {
             self.backlog.push_back(entry);
         }
     }
 
-    /// Hands over what was added, without waiting.
-    pub(super) fn submit(&mut self) -> io::Result<()> {
+    fn submit(&mut self) -> io::Result<()> {
         loop {
             self.refill();
             passing(self.uring.submit())?;
@@ -74,8 +154,7 @@ impl Entries {
         }
     }
 
-    /// Hands over what was added, and sleeps until something completes, or `limit` is over.
-    pub(super) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
+    fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
         self.refill();
         if !self.backlog.is_empty() {
             return self.submit();
@@ -90,17 +169,7 @@ impl Entries {
         }
     }
 
-    /// How many entries have completed that were not taken.
-    pub(super) fn completions(&mut self) -> usize {
-        self.uring.completion().len()
-    }
-
-    /// An entry that has completed.
-    pub(super) fn next_completion(&mut self) -> Option<cqueue::Entry> {
-        self.uring.completion().next()
-    }
-
-    fn try_push(&mut self, entry: &squeue::Entry) -> bool {
+    fn try_push(&mut self, entry: &S) -> bool {
         // SAFETY: as the caller that pushed it has promised.
         unsafe { self.uring.submission().push(entry) }.is_ok()
     }
@@ -120,6 +189,9 @@ impl Ring {
     /// Submits the rest of an op.
     pub(super) fn go(&mut self, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
+        if op.way == Way::Passthrough {
+            return self.pass(id, arena);
+        }
         let index = op.member;
         let Some(member) = &self.members[usize::from(index.0)] else {
             unreachable!("a member stays while there is I/O on it");
@@ -129,7 +201,7 @@ impl Ring {
         let target = if fixed { i32::from(index.0) } else { member.device.fd() };
         let moved = op.piece().filter(|_| !op.asks);
         let registered = moved.and_then(|piece| {
-            self.buffers.of(&self.entries.uring, arena, (piece, op.base, op.bytes))
+            self.buffers.of(&self.entries.submitter(), arena, (piece, op.base, op.bytes))
         });
         let mut entry = entry(op, types::Fd(target), registered).user_data(id.to_bits());
         if fixed {
@@ -142,8 +214,10 @@ impl Ring {
 }
 
 /// A ring with the options of this kernel for a single thread that waits in it.
-fn build(entries: u32) -> io::Result<IoUring> {
-    let mut common = IoUring::builder();
+fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    entries: u32,
+) -> io::Result<IoUring<S, C>> {
+    let mut common = IoUring::<S, C>::builder();
     common.setup_clamp().setup_submit_all().setup_cqsize(entries.saturating_mul(8));
     let mut best = common.clone();
     best.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();

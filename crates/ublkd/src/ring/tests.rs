@@ -13,6 +13,7 @@ fn io_name(number: u64) -> IoName {
     IoName { group: GroupId(0), id: IoId(number) }
 }
 
+mod passthrough;
 mod size;
 
 const LIMIT: Duration = Duration::from_secs(1);
@@ -36,6 +37,7 @@ fn world_of(device: Device) -> World {
 
 /// Whether the memory of I/O is registered is up to the caller.
 fn world_with(device: Device, register_memory: bool) -> World {
+    let large_entries = device.passthrough().is_some();
     let (volume, submissions) = Volume::channel(VolumeConfig {
         name: "test".into(),
         blocks: 64,
@@ -46,7 +48,7 @@ fn world_with(device: Device, register_memory: bool) -> World {
         tags: 40,
     });
     let arena = Arena::new(submissions.payload_memory(), &[Pool { count: 1, blocks: 1 }]).unwrap();
-    let config = RingConfig { entries: 2, io_timeout: LIMIT, register_memory };
+    let config = RingConfig { entries: 2, large_entries, io_timeout: LIMIT, register_memory };
     let mut ring = Ring::new(config, &arena, submissions.bell().fd()).unwrap();
     ring.open(Instant::ORIGIN, DEVICE, device).unwrap();
     World { ring, arena, volume, _submissions: submissions }
@@ -421,7 +423,7 @@ fn a_late_read_that_was_given_up_meets_nobody() {
 #[test]
 fn io_goes_on_where_memory_cant_be_registered() {
     let mut world = world_with(Device::from_file(tempfile::tempfile().unwrap(), 64), true);
-    world.ring.buffers = Buffers::new(&world.ring.entries.uring, 0);
+    world.ring.buffers = Buffers::new(&world.ring.entries.submitter(), 0);
     let buffer = world.buffers(1).remove(0);
     write_at(&mut world, &buffer, 1, 7);
     assert_eq!(world.done(), (io_name(1), Ok(())));

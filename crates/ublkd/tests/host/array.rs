@@ -109,7 +109,8 @@ impl Files {
 
     /// Assembles and starts the array.
     pub(crate) fn start(&self, config: HostConfig, degraded: bool) -> (Volume, HostHandle) {
-        let (assembled, devices) = self.assemble(degraded);
+        let (mut assembled, devices) = self.assemble(degraded);
+        assembled.begin_volatile(config.scheme.cache().is_volatile(), true);
         Host::spawn(config, assembled, devices).unwrap()
     }
 }

@@ -4,6 +4,7 @@ mod array;
 mod control;
 mod metrics;
 mod signals;
+mod volatile;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -205,6 +205,10 @@ impl Engine {
                 self.set_policy(name);
                 Ok(true)
             }
+            Command::SetVolatile(held) => {
+                self.array.membership.set_volatile(held);
+                Ok(true)
+            }
             Command::BringHome => {
                 self.range.staging.hurry();
                 Ok(false)

@@ -2,7 +2,9 @@
 //! next version of the record is to be asked for, too.
 
 use super::Membership;
-use crate::meta::{Features, Policy, PolicyName, Reshape, ScrubRecord, SlotState, Spared};
+use crate::meta::{
+    Features, Policy, PolicyName, Reshape, ScrubRecord, SlotState, Spared, VolatileWrites,
+};
 use crate::units::{MemberId, Set};
 
 impl Membership {
@@ -15,7 +17,23 @@ impl Membership {
 
     /// The array stops: `clean` if all that was written is at home, durably.
     pub(in crate::engine) fn stops(&mut self, clean: bool) {
-        self.recorder.record.clean = clean;
+        let record = &mut self.recorder.record;
+        record.clean = clean;
+        if clean {
+            record.set_volatile(VolatileWrites { held: false, ..record.volatile });
+        }
+    }
+
+    /// Users' writes may be acknowledged from a host's memory from now on, or are not any more.
+    pub(in crate::engine) fn set_volatile(&mut self, held: bool) {
+        let record = &mut self.recorder.record;
+        record.set_volatile(VolatileWrites { held, ..record.volatile });
+    }
+
+    /// What was acknowledged from a host's memory is lost.
+    pub(in crate::engine) fn lose_writes(&mut self) {
+        let record = &mut self.recorder.record;
+        record.set_volatile(VolatileWrites { lost: true, ..record.volatile });
     }
 
     /// What is staged is void.

@@ -32,6 +32,7 @@ pub(super) fn member_report(
         member: status.member.0,
         group,
         durable_by: device.as_ref().map(|device| device.durable_by),
+        passthrough: device.as_ref().is_some_and(|device| device.passthrough),
         path: device.map(|device| device.path),
         label: known(status.label.path()).map(PathBuf::from),
         serial: known(status.label.serial()).map(str::to_owned),

@@ -198,12 +198,7 @@ impl UblkServer {
         let mut options = options;
         for left in control.owned_by(options.owner)? {
             if left.state != DeviceInfo::DEAD && options.gives_up {
-                tracing::warn!(
-                    "what was not flushed is lost with the last process: {} is taken away from its \
-                     users, as it would be theirs no more",
-                    shown(disk::path(left.id))
-                );
-                control.give_up(left.id)?;
+                Self::take_away(&control, left.id)?;
                 // Its users block the number as long as they have it open.
                 options.id = options.id.filter(|&id| id != left.id);
                 continue;
@@ -225,6 +220,34 @@ impl UblkServer {
     pub fn is_left(owner: NonZeroU64) -> bool {
         let left = Control::open(Path::new(CONTROL)).and_then(|control| control.owned_by(owner));
         left.is_ok_and(|left| left.iter().any(|device| device.state != DeviceInfo::DEAD))
+    }
+
+    /// Takes the device that a server of this owner has left away from its users, since acknowledged writes
+    /// were lost with it. Returns its number, which its users block as long as they have it open.
+    ///
+    /// # Errors
+    /// If the driver refuses, or may not be asked: there may be users then.
+    pub fn give_up(owner: NonZeroU64) -> Result<Option<u32>, UblkError> {
+        let control = match Control::open(Path::new(CONTROL)) {
+            // Nor has an earlier server had one.
+            Err(UblkError::NoDriver { .. } | UblkError::OldDriver) => return Ok(None),
+            control => control?,
+        };
+        let mut given_up = None;
+        for left in control.owned_by(owner)?.iter().filter(|left| left.state != DeviceInfo::DEAD) {
+            Self::take_away(&control, left.id)?;
+            given_up = Some(left.id);
+        }
+        Ok(given_up)
+    }
+
+    fn take_away(control: &Control, id: u32) -> Result<(), UblkError> {
+        tracing::warn!(
+            "what was not flushed is lost with the last process: {} is taken away from its users, as it \
+             would be theirs no more",
+            shown(disk::path(id))
+        );
+        control.give_up(id)
     }
 
     fn create(

@@ -68,7 +68,12 @@ fn serve(
     mask_signals();
     let served = (|| {
         let mut arena = Arena::new(submissions.payload_memory(), &[])?;
-        let config = RingConfig { entries: 256, io_timeout: Duration::MAX, register_memory: false };
+        let config = RingConfig {
+            entries: 256,
+            large_entries: false,
+            io_timeout: Duration::MAX,
+            register_memory: false,
+        };
         let mut ring = Ring::new(config, &arena, submissions.bell().fd())?;
         let place = CommandSlot(0);
         for command in queue.begin() {

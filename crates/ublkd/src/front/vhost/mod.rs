@@ -51,6 +51,9 @@ use control::Control;
 use device::{Device, Log};
 use session::{Ended, Session};
 
+/// What it is called among front ends.
+pub(crate) const KIND: &str = "vhost-user";
+
 /// How a volume is served.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VhostConfig {

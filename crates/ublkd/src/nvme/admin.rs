@@ -1,0 +1,88 @@
+//! Admin commands that read from an NVMe drive, by the kernel's pass-through.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// `NVME_IOCTL_ADMIN_CMD` of `linux/nvme_ioctl.h`: `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
+const ADMIN_COMMAND: u64 = 0xc048_4e41;
+
+/// `NVME_IOCTL_ID`: `_IO('N', 0x40)`. Returns the number of a namespace.
+const NAMESPACE: u64 = 0x4e40;
+
+/// How long the drive may take, in milliseconds.
+const TIMEOUT_MS: u32 = 10_000;
+
+/// `struct nvme_passthru_cmd` of `linux/nvme_ioctl.h`.
+#[repr(C)]
+#[derive(Default)]
+struct Command {
+    opcode: u8,
+    flags: u8,
+    rsvd1: u16,
+    nsid: u32,
+    cdw2: u32,
+    cdw3: u32,
+    metadata: u64,
+    addr: u64,
+    metadata_len: u32,
+    data_len: u32,
+    cdw10: u32,
+    cdw11: u32,
+    cdw12: u32,
+    cdw13: u32,
+    cdw14: u32,
+    cdw15: u32,
+    timeout_ms: u32,
+    result: u32,
+}
+
+/// The ioctl's number has the size.
+const _: () = assert!(size_of::<Command>() as u64 == ADMIN_COMMAND >> 16 & 0x3fff);
+
+/// What a drive is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Question {
+    /// The admin command.
+    pub(crate) opcode: u8,
+    /// Of which namespace.
+    pub(crate) namespace: u32,
+    /// Command dword 10.
+    pub(crate) dword10: u32,
+}
+
+/// Asks a drive, through any of its namespaces, for as many bytes as `answer` has, which are whole
+/// dwords.
+///
+/// # Errors
+/// As from the kernel, which needs CAP_SYS_ADMIN for some; or if the drive refuses.
+pub(crate) fn ask(drive: &File, question: Question, answer: &mut [u8]) -> io::Result<()> {
+    let mut command = Command {
+        opcode: question.opcode,
+        nsid: question.namespace,
+        addr: answer.as_mut_ptr().expose_provenance() as u64,
+        data_len: answer.len() as u32,
+        cdw10: question.dword10,
+        timeout_ms: TIMEOUT_MS,
+        ..Command::default()
+    };
+    // SAFETY: the command is as the kernel defines it, and `answer` is as long as it says. Both are
+    // there until the call returns, after which the kernel touches neither.
+    let status = unsafe { libc::ioctl(drive.as_raw_fd(), ADMIN_COMMAND as _, &raw mut command) };
+    match status {
+        0 => Ok(()),
+        ..0 => Err(io::Error::last_os_error()),
+        status => Err(io::Error::other(format!("the drive refuses with NVMe status {status:#x}"))),
+    }
+}
+
+/// The number of the namespace that a device node is.
+///
+/// # Errors
+/// As from the kernel, if it is none.
+pub(crate) fn namespace(node: &File) -> io::Result<u32> {
+    // SAFETY: takes no argument.
+    let number = unsafe { libc::ioctl(node.as_raw_fd(), NAMESPACE as _) };
+    u32::try_from(number).map_err(|_| io::Error::last_os_error())
+}

@@ -1,0 +1,71 @@
+# a write cache in memory: flushed, left and chosen again under load, killed under a file system
+null_members 4 64
+evenkeel create tank --level raid5 --cache volatile "${members[@]}"
+
+# what memory has is small, so that it is full most of the time
+start --cache-memory 4M
+first=$disk
+
+say "fio verifies, with few flushes, many and none"
+for every in 1 16 0; do
+    verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=16 --fsync="$every"
+done
+verify --bs=4k --size=1M --iodepth=4 --sync=1
+
+say "left and chosen again under load"
+load verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=16 --verify_backlog=32
+for cache in none volatile none vol:wow-4; do
+    under_load 100
+    evenkeel cache set tank "$cache" >/dev/null
+done
+unload
+whole
+stop
+no_device_left
+
+say "restarted while it is mounted, and used: nobody notices"
+evenkeel start --background --ublk=0 "${members[@]}"
+mkfs.ext4 -q "$disk"
+mount "$disk" /mnt
+load verify /mnt/file --bs=4k --size=4M --iodepth=8
+under_load 50
+evenkeel restart tank
+same "the device" "$(readlink /dev/evenkeel/tank)" "$first"
+unload
+umount /mnt
+e2fsck -fn "$disk" >/dev/null 2>&1
+evenkeel stop tank
+no_device_left
+
+for ((round = 1; round <= rounds; round++)); do
+    say "killed (round $round): what was flushed is there, and the old device fails its users"
+    start
+    first=$disk
+    mount "$disk" /mnt
+    dd if=/dev/urandom of=/run/kept bs=64k count=16 status=none
+    cp /run/kept /mnt/kept
+    sync -f /mnt
+    load dd if=/dev/urandom of=/mnt/lost bs=4k count=256 oflag=direct conv=notrunc status=none
+    under_load $((RANDOM % 100))
+    touch /run/enough
+    kill_daemon
+    start
+    if head -c 1M /dev/urandom >/mnt/more && sync -f /mnt; then
+        fail "the file system goes on upon a device that has lost writes"
+    fi 2>/dev/null
+    kill "$user" 2>/dev/null || true
+    wait "$user" 2>/dev/null || true
+    user=''
+    umount /mnt || umount -l /mnt
+    until_status "what was not flushed is lost"
+    e2fsck -fy "$disk" >/dev/null 2>&1 || (($? <= 1)) || fail "the file system can't be mended"
+    mount -o ro "$disk" /mnt
+    cmp /run/kept /mnt/kept
+    umount /mnt
+    whole
+    stop
+    no_device_left
+    refused "--accept-lost-writes" evenkeel start --background "${members[@]}"
+    start --nbd --accept-lost-writes
+    stop
+done
