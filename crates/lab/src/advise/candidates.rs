@@ -25,7 +25,7 @@ const OVER_PROVISIONING: [u32; 3] = [10, 20, 30];
 /// Chunks that are tried of the best array, besides the default of 64 KiB.
 const CHUNKS: [u64; 2] = [16 << 10, 256 << 10];
 
-/// A staging log has a twentieth of each member, as `evenkeel create --cache log` makes it …
+/// A staging log has a twentieth of each member, as `evenkeel create` makes it …
 const STAGING_PART: u64 = 20;
 
 /// … but at most 1 GiB.
@@ -151,8 +151,6 @@ impl Question {
         }
         if scheme.cache().takes() {
             arguments += &format!(" --cache {}", scheme.cache().name);
-        } else if scheme.needs_staging() {
-            arguments += " --staging reserved:5%";
         }
         let spec = ArraySpec {
             level,
@@ -194,7 +192,7 @@ impl Question {
 }
 
 /// The arrays of the first round; the first is plain, with which all others are compared. `obeys` is whether
-/// the drives take orders when to collect.
+/// the drives take orders when to collect: without such drives, policies that are nothing without are left out.
 #[must_use]
 pub fn candidates(question: &Question, obeys: bool) -> Vec<Candidate> {
     let level = question.level();
@@ -202,7 +200,7 @@ pub fn candidates(question: &Question, obeys: bool) -> Vec<Candidate> {
     let cached = Cache::named(CACHE).unwrap_or_default();
     let follows = |scheme: &Scheme| {
         let redundant = level != Level::Raid0 || scheme.is_plain();
-        redundant && (stages || !scheme.needs_staging()) && (obeys || !scheme.gives_orders())
+        redundant && (stages || !scheme.needs_staging()) && (obeys || !scheme.needs_orders())
     };
     let bare = POLICIES.iter().filter_map(|name| Scheme::named(name));
     let with_cache = bare.clone().filter(|scheme| scheme.is_plain() || scheme.needs_staging());

@@ -4,8 +4,8 @@
 //! the arrays that `evenkeel create` can make of such drives, in two rounds: all [`candidates`] briefly, then
 //! the best of them longer, with several seeds and other chunks. Equal questions get equal [`Advice`].
 //!
-//! Invariant: only what the daemon does is played, and only what it accepts: no turns with drives that take no
-//! orders, and no staging log where there can be none.
+//! Invariant: only what the daemon does is played, and only what it accepts: no policy that is
+//! nothing without drives that take orders, where there are none, and no staging log where there can be none.
 
 mod candidates;
 mod doubt;

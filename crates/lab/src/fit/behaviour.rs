@@ -22,6 +22,9 @@ pub struct Behaviour {
     pub read_p99_us: f64,
     /// When writes stood still.
     pub stalls: Stalls,
+    /// When writes of one at a time stood still, which follow the sustained ones: where the drive is not kept
+    /// busy, stalls don't merge.
+    pub single: Stalls,
 }
 
 /// Stretches of time in which a write was under way for longer than a threshold.
@@ -74,12 +77,23 @@ impl Behaviour {
             read_mean_us: reads.mean(),
             read_p99_us: reads.within(0.99),
             stalls,
+            single: Stalls::default(),
         }
+    }
+
+    /// With the stalls of writes of one at a time, if they were recorded. One that took longer than
+    /// `threshold_us` was stalled.
+    pub(super) fn with_single(self, recorded: Option<&Recorded>, threshold_us: f64) -> Self {
+        let single = recorded.map_or_else(Stalls::default, |recorded| {
+            let bytes = recorded.samples.len() as f64 * 4096.0;
+            Stalls::of(recorded.samples.iter(), (0, recorded.seconds), threshold_us, bytes)
+        });
+        Self { single, ..self }
     }
 
     /// Its figures, each with a name for people and its unit.
     #[must_use]
-    pub fn figures(&self) -> [(&'static str, Unit, f64); 9] {
+    pub fn figures(&self) -> [(&'static str, Unit, f64); 11] {
         use Unit::{Microseconds as Us, PerSecond, Share};
         [
             ("writes/s", PerSecond, self.writes_per_s),
@@ -91,11 +105,16 @@ impl Behaviour {
             ("stall mean", Us, self.stalls.mean_us),
             ("stall longest", Us, self.stalls.longest_us),
             ("time in stalls", Share, self.stalls.share),
+            ("stall mean, one write at a time", Us, self.single.mean_us),
+            ("time in stalls, one write at a time", Share, self.single.share),
         ]
     }
 }
 
 impl Stalls {
+    /// Of fewer, a mean says little.
+    pub(super) const FEW: u64 = 10;
+
     fn of<'a>(
         writes: impl Iterator<Item = &'a Sample>,
         (from, seconds): (u64, f64),
@@ -114,7 +133,7 @@ impl Stalls {
             }
         }
         let lengths = || stalls.iter().map(|(began, ended)| (ended - began) as f64 / 1e3);
-        let (count, sum) = (stalls.len() as u64, lengths().sum::<f64>());
+        let (count, sum) = (stalls.len() as u64, lengths().fold(0.0, |sum, length| sum + length));
         Self {
             threshold_us,
             count,

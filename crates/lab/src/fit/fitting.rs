@@ -3,7 +3,7 @@
 use flashsim::profile::DieChoice;
 use flashsim::{Profile, ProfileError};
 
-use super::behaviour::{Behaviour, Latencies, Rested};
+use super::behaviour::{Behaviour, Latencies, Rested, Stalls};
 use super::recording::{Recorded, Recording, Sample, Step, WRITERS};
 use super::search::search;
 use super::shape::{Collects, ERASE, Shape};
@@ -84,7 +84,8 @@ pub fn fit(recording: &Recording) -> Result<Fit, FitError> {
     let median = Latencies::of(sustained.samples.iter().filter(|s| !s.read)).within(0.5);
     let calm_us = (f64::from(WRITERS.max(units)) * 1e6 / fresh).min(median);
     let threshold_us = STALLED * calm_us;
-    let observed = Behaviour::of(sustained, sustained.seconds / 2.0, threshold_us);
+    let observed = Behaviour::of(sustained, sustained.seconds / 2.0, threshold_us)
+        .with_single(recording.step(Step::Single), STALLED * program_us);
     doubts(recording, sustained, &observed, &mut unsure);
     let rested = recording.step(Step::Rested).map(|step| Rested::of(step, threshold_us));
     let buffer_kib = buffer(recording, program_us);
@@ -125,6 +126,9 @@ fn reads_only(read_us: f64) -> Result<Fit, FitError> {
     let transfer = profile.bus.map_or(0.0, |bus| 4096.0 / bus.mb_per_s);
     profile.nand.read_us = (read_us - overhead - transfer).max(1.0).round();
     profile.name = "fitted".to_owned();
+    // A whole one takes long to be played: this one has an eighth of the planes and of a block's pages.
+    (profile.geometry.channels, profile.geometry.chips) = (4, 2);
+    (profile.geometry.planes, profile.geometry.pages) = (2, 96);
     // The shares are those of larger drives.
     profile.ftl.spare = profile.ftl.spare.max(0.1);
     profile.check()?;
@@ -185,8 +189,11 @@ fn doubts(
     }
     match observed.stalls.count {
         0 => unsure.push(Unsure::NoStalls),
-        count @ 1..10 => unsure.push(Unsure::FewStalls { count }),
+        count @ 1..Stalls::FEW => unsure.push(Unsure::FewStalls { count }),
         _ => {}
+    }
+    if observed.stalls.count > 0 && observed.single.count < Stalls::FEW {
+        unsure.push(Unsure::NoLengths { count: observed.single.count });
     }
 }
 

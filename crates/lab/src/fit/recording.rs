@@ -30,6 +30,9 @@ pub enum Step {
     Alone,
     /// Random writes of a block, 32 at a time, and one read at a time beside them.
     Sustained,
+    /// As [`Step::Alone`], after [`Step::Sustained`]: the drive has to collect, and is not kept busy, so that
+    /// one stall has ended before the next begins.
+    Single,
     /// Nothing.
     Idle,
     /// As [`Step::Sustained`]; after idling.
@@ -57,7 +60,7 @@ impl Step {
         match self {
             Self::Fill => Load { readers: 0, writers: 4, blocks: 32, in_sequence: true },
             Self::Reads { depth } => random(depth, 0),
-            Self::Alone => random(0, 1),
+            Self::Alone | Self::Single => random(0, 1),
             Self::Sustained | Self::Rested => random(1, WRITERS),
             Self::Idle => random(0, 0),
         }
@@ -106,7 +109,8 @@ impl Plan {
                 steps.extend(reads.map(|step| part(step, 0.03)));
                 steps.extend([
                     part(Step::Alone, 0.03),
-                    part(Step::Sustained, 0.5),
+                    part(Step::Sustained, 0.4),
+                    part(Step::Single, 0.1),
                     part(Step::Idle, 0.1),
                     part(Step::Rested, 0.05),
                 ]);

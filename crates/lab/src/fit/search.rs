@@ -3,7 +3,7 @@
 use flashsim::profile::DieChoice;
 use flashsim::{Precondition, Ssd};
 
-use super::behaviour::Behaviour;
+use super::behaviour::{Behaviour, Stalls};
 use super::play::Player;
 use super::recording::Step;
 use super::shape::{Collects, Shape};
@@ -98,7 +98,14 @@ fn behaviour(shape: &Shape, observed: &Behaviour) -> Option<Behaviour> {
     let forever = 1e9;
     player.step(Step::Sustained, forever, blocks, requests / 2);
     let recorded = player.step(Step::Sustained, forever, blocks, requests);
-    Some(Behaviour::of(&recorded, 0.0, observed.stalls.threshold_us))
+    let behaviour = Behaviour::of(&recorded, 0.0, observed.stalls.threshold_us);
+    if observed.single.count == 0 {
+        return Some(behaviour);
+    }
+    let requests = 25.0 * observed.single.spacing_bytes / 4096.0;
+    let requests = requests.clamp(1_000.0, 6_000.0) as usize;
+    let single = player.step(Step::Single, forever, blocks, requests);
+    Some(behaviour.with_single(Some(&single), observed.single.threshold_us))
 }
 
 /// From this share of the time in stalls on, one merges with the next.
@@ -113,10 +120,13 @@ fn miss(modelled: &Behaviour, observed: &Behaviour) -> f64 {
     };
     let (m, o) = (modelled, observed);
     // Where some write is always late, stalls have no length.
-    let lengths = if o.stalls.share < ALWAYS { 2.0 } else { 0.0 };
+    let lengths = if o.stalls.share < ALWAYS { 1.0 } else { 0.0 };
+    let single = if o.single.count < Stalls::FEW { 0.0 } else { 2.0 };
     let reads = if o.read_mean_us > 0.0 { 1.0 } else { 0.0 };
     3.0 * apart(m.writes_per_s, o.writes_per_s, 0.0)
         + lengths * apart(m.stalls.mean_us, o.stalls.mean_us, us)
+        + single * apart(m.single.mean_us, o.single.mean_us, us)
+        + single / 2.0 * apart(m.single.share, o.single.share, share)
         + 2.0 * apart(m.stalls.share, o.stalls.share, share)
         + apart(m.write_p99_us, o.write_p99_us, us)
         + 0.5 * apart(m.write_p999_us, o.write_p999_us, us)

@@ -39,6 +39,11 @@ pub enum Unsure {
         /// How many.
         count: u64,
     },
+    /// Too few stalls of writes of one at a time: how long a stall is can't be told from sustained writes.
+    NoLengths {
+        /// How many.
+        count: u64,
+    },
     /// The fitted drive behaves differently.
     Residual {
         /// In which figure.
@@ -56,8 +61,8 @@ impl fmt::Display for Unsure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReadOnly => f.write_str(
-                "nothing was written: how it writes and collects garbage is that of the built-in profile \
-                 nvme-tlc, not measured; blocks that were never written are read faster than others",
+                "nothing was written: how it writes and collects garbage is that of a small nvme-tlc, a \
+                 built-in profile, not measured; blocks that were never written are read faster than others",
             ),
             Self::MoreUnits { units } => write!(
                 f,
@@ -84,6 +89,11 @@ impl fmt::Display for Unsure {
                  collect",
             ),
             Self::FewStalls { count } => write!(f, "there were only {count} stalls"),
+            Self::NoLengths { count } => write!(
+                f,
+                "there were only {count} stalls of writes of one at a time: how long one lasts is not measured; \
+                 give it more --seconds"
+            ),
             Self::Residual { figure, observed, modelled } => write!(
                 f,
                 "{figure} of the fitted drive is {:.2} times what was recorded",
