@@ -1,5 +1,6 @@
 //! The command line.
 
+mod advise;
 mod create;
 #[cfg(test)]
 mod documented;
@@ -25,6 +26,7 @@ use ublkd::becomes::Becomes;
 use ublkd::front::LogicalBlock;
 
 use crate::size::Size;
+pub(crate) use advise::{AdviseArgs, FitArgs, ProbeArgs};
 pub(crate) use create::{CreateArgs, ParityShares};
 pub(crate) use history::{EventsArgs, HistoryArgs};
 pub(crate) use import::ImportArgs;
@@ -186,6 +188,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: LabAction,
     },
+    /// Tell which array of these drives serves a workload best: level or log volume, policy, chunk,
+    /// over-provisioning
+    Advise(AdviseArgs),
     /// Find out how large an array has to be
     Plan {
         #[command(subcommand)]

@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         Command::Examine { members, .. } => commands::examine(&members, output),
         Command::Simulate(args) => commands::simulate(&args, output),
         Command::Lab { action } => lab::lab(&action, output),
+        Command::Advise(args) => lab::advise(&args, output),
         Command::Plan { action } => lab::plan(&action, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Generate { dir } => commands::generate(typed::grammar(), &dir, output),

@@ -4,9 +4,11 @@
 //! [`experiment::Experiment`] is a file with the points to measure; [`sweep`] runs it on all cores,
 //! and every [shard](shard::run_shard) of it becomes a line of JSON, a [`results::Record`].
 
+pub mod advise;
 mod arrival;
 pub mod calibrate;
 pub mod experiment;
+pub mod fit;
 pub mod judge;
 pub mod measure;
 mod pages;

@@ -28,6 +28,7 @@ mod open_members;
 mod ops;
 pub mod paths;
 pub mod policy;
+pub mod probe;
 pub mod random;
 mod region;
 mod resident;

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use lab::trace::Format;
 
+use super::advise::FitArgs;
+
 #[derive(Subcommand, Debug)]
 pub(crate) enum LabAction {
     /// Run an experiment, on all cores, and go on where it was interrupted
@@ -20,6 +22,8 @@ pub(crate) enum LabAction {
     Merge(MergeArgs),
     /// Measure one SSD by itself
     Ssd(SsdArgs),
+    /// Make a profile of a drive by its latencies
+    Fit(FitArgs),
     /// Look at traces
     Trace {
         #[command(subcommand)]

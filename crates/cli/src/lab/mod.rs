@@ -1,10 +1,13 @@
 //! `evenkeel lab`: arrays and SSDs in virtual time.
 
+mod advise;
 mod check;
 mod drive;
+mod fit;
 mod life;
 mod out;
 mod plan;
+mod probe;
 mod run;
 mod ssd;
 mod trace;
@@ -18,6 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+pub(crate) use advise::advise;
 pub(crate) use plan::plan;
 
 use crate::args::{LabAction, TraceAction};
@@ -31,6 +35,7 @@ pub(crate) fn lab(action: &LabAction, output: Output) -> Result<ExitCode> {
         LabAction::Report(args) => results::report(args, output),
         LabAction::Merge(args) => results::merge(args, output),
         LabAction::Ssd(args) => ssd::ssd(args, output),
+        LabAction::Fit(args) => fit::fit(args, output),
         LabAction::Trace { action: TraceAction::Info(args) } => trace::info(args, output),
         LabAction::Validate(args) => validate::named(args, output),
         LabAction::Profiles => ssd::profiles(output),

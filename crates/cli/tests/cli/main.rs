@@ -3,6 +3,7 @@
 mod advice;
 mod boot;
 mod exporter;
+mod fit;
 mod generated;
 mod history;
 mod lab;

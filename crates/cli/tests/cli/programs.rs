@@ -82,6 +82,12 @@ const LINES: &[(&str, &str, bool)] = &[
     ("lab report", "two.jsonl", true),
     ("lab merge", "two.jsonl -o all.jsonl", true),
     ("lab ssd", "femu-ioda --blocks 64 --set geometry.pages=32 --requests 100 --fresh", true),
+    ("lab fit", "--seconds 1 m5", true),
+    (
+        "advise",
+        "--profile femu-ioda --drives 3 --drive-size 16M --requests 100 --seeds 1 --workload hm_0",
+        true,
+    ),
     ("lab trace info", "some.spc", true),
     ("lab validate", "--short md1", true),
     ("lab profiles", "", true),

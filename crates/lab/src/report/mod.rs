@@ -48,5 +48,27 @@ pub enum ReportError {
 /// If the histogram of a latency is invalid.
 pub fn html(records: &[Record], judgements: &[Judgement<'_>]) -> Result<String, ReportError> {
     let sections = model::sections(records);
-    Ok(page::page(&sections, judgements)?.into_string())
+    Ok(page::page(None, &sections, judgements)?.into_string())
+}
+
+/// What a page says before its results.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lead {
+    /// Its heading.
+    pub heading: String,
+    /// What is to be known.
+    pub paragraphs: Vec<String>,
+    /// A command to type, if there is one.
+    pub command: Option<String>,
+    /// What is unsure.
+    pub doubts: Vec<String>,
+}
+
+/// A report that begins with a lead.
+///
+/// # Errors
+/// As [`html`].
+pub fn html_with(lead: &Lead, records: &[Record]) -> Result<String, ReportError> {
+    let sections = model::sections(records);
+    Ok(page::page(Some(lead), &sections, &[])?.into_string())
 }

@@ -7,18 +7,19 @@ use super::expected::expected;
 use super::model::{Point, Section, plain, spread};
 use super::number::grouped;
 use super::plot::{Plot, bars, cdf, swatch, sweeps, tail, times};
-use super::{ReportError, setup, table};
+use super::{Lead, ReportError, setup, table};
 use crate::judge::Judgement;
 use crate::run::WAITING_MAX;
 
 /// The most points with lines or bars in a plot.
 const POINTS: usize = 16;
 
-/// The page.
+/// The page, with what is said before anything else.
 ///
 /// # Errors
 /// If the histogram of a latency is invalid.
 pub(super) fn page(
+    lead: Option<&Lead>,
     sections: &[Section<'_>],
     judgements: &[Judgement<'_>],
 ) -> Result<Markup, ReportError> {
@@ -47,6 +48,7 @@ pub(super) fn page(
             }
             body {
                 main {
+                    @if let Some(lead) = lead { (led(lead)) }
                     @if sections.is_empty() { p { "There are no results." } }
                     @if sections.len() > 1 { (contents(sections)) }
                     @for body in &bodies { (body) }
@@ -57,6 +59,21 @@ pub(super) fn page(
             }
         }
     })
+}
+
+/// What a reader is to know first.
+fn led(lead: &Lead) -> Markup {
+    html! {
+        section {
+            h1 { (plain(&lead.heading)) }
+            @for paragraph in &lead.paragraphs { p { (plain(paragraph)) } }
+            @if let Some(command) = &lead.command { pre { code { (plain(command)) } } }
+            @if !lead.doubts.is_empty() {
+                h2 { "What is unsure" }
+                ul { @for doubt in &lead.doubts { li { (plain(doubt)) } } }
+            }
+        }
+    }
 }
 
 fn contents(sections: &[Section<'_>]) -> Markup {
