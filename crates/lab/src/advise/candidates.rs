@@ -159,6 +159,8 @@ impl Question {
             consistency: Consistency::Journal,
             journal: LogSpec::new(log_raid(level)).journal,
             staging: Bytes(staging),
+            // As a start has it.
+            staging_memory: Some(Bytes(64 << 20)),
             staging_ssds: 0,
             staging_ssd: None,
             scheme: SchemeName(scheme),
