@@ -37,6 +37,11 @@ e2fsck -fn "$disk" >/dev/null 2>&1
 evenkeel stop tank
 no_device_left
 
+# Writes that nobody flushes, and that end with errors when the daemon is killed.
+lose() {
+    dd if=/dev/urandom of=/mnt/lost bs=4k count=256 oflag=direct conv=notrunc status=none 2>/dev/null || true
+}
+
 for ((round = 1; round <= rounds; round++)); do
     say "killed (round $round): what was flushed is there, and the old device fails its users"
     start
@@ -45,7 +50,7 @@ for ((round = 1; round <= rounds; round++)); do
     dd if=/dev/urandom of=/run/kept bs=64k count=16 status=none
     cp /run/kept /mnt/kept
     sync -f /mnt
-    load dd if=/dev/urandom of=/mnt/lost bs=4k count=256 oflag=direct conv=notrunc status=none
+    load lose
     under_load $((RANDOM % 100))
     touch /run/enough
     kill_daemon
