@@ -76,7 +76,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// What users do: the name of a paper's workload, like hm_0 or exchange, or a table as in an
-    /// experiment's [workload]
+    /// experiment's `[workload]`
     #[arg(long, value_name = "NAME|TOML")]
     pub(crate) workload: Option<String>,
     /// How many times as fast as it was
