@@ -141,7 +141,7 @@ impl Question {
         let block = BLOCK_BYTES as u64;
         let part = (self.drive_bytes / STAGING_PART).min(STAGING_MOST) / block * block;
         let staging = if scheme.needs_staging() { part } else { 0 };
-        let name = level_name(level);
+        let name = level.name();
         let mut arguments = format!("--level {name}");
         if chunk != LogSpec::CHUNK {
             arguments += &format!(" --chunk {}K", chunk.0 >> 10);
@@ -221,14 +221,4 @@ pub(super) fn with_other_chunks(question: &Question, of: &Candidate) -> Vec<Cand
 
 fn log_raid(level: Level) -> Layout {
     Layout { level, groups: 1, members: None }
-}
-
-fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::Raid0 => "raid0",
-        Level::Raid1 => "raid1",
-        Level::Raid4 => "raid4",
-        Level::Raid5 => "raid5",
-        Level::Raid6 => "raid6",
-    }
 }

@@ -36,6 +36,20 @@ pub enum Level {
     Raid6,
 }
 
+impl Level {
+    /// Its name, as users type it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raid0 => "raid0",
+            Self::Raid1 => "raid1",
+            Self::Raid4 => "raid4",
+            Self::Raid5 => "raid5",
+            Self::Raid6 => "raid6",
+        }
+    }
+}
+
 /// What a member with a part in a stripe holds there: data chunk 0, 1, …, then P, then Q. A mirror has one data
 /// chunk; its roles are the copies of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

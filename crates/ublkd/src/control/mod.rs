@@ -44,7 +44,7 @@ pub use evenkeel_client::{
 };
 pub use messages::ROOM_IS_USED_BY;
 pub(crate) use messages::recovered;
-pub use report::{drive_report, facts_of, facts_of_all, level_name};
+pub use report::{drive_report, facts_of, facts_of_all};
 pub(crate) use report::{group_of, pass_report};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;

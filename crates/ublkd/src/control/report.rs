@@ -10,7 +10,7 @@ use evenkeel_client::{
     ArrayReport, Facts, FlashReport, Health, PaceReport, RemedyReport, SpareUseReport, WayBack,
 };
 use raidcore::engine::{ArrayHealth, Remedy, Slowdown, SpareUse, Status};
-use raidcore::geometry::{Level, Placement};
+use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
 use raidlog::Layout;
@@ -39,7 +39,7 @@ pub fn facts_of(record: &ArrayRecord) -> Facts {
     Facts {
         name: record.name.clone(),
         uuid: record.array.to_string(),
-        level: level_name(record.geometry.level()).to_owned(),
+        level: record.geometry.level().name().to_owned(),
         placement: (placement != Placement::of(record.geometry.level()))
             .then(|| placement.name().to_owned()),
         parity_shares: match placement {
@@ -62,7 +62,7 @@ pub fn facts_of(record: &ArrayRecord) -> Facts {
         reshaped_from: record.reshape.map(|reshape| {
             let (level, members) = (reshape.from.level(), reshape.from.members());
             let chunk = bytes(reshape.from.chunk().into()) >> 10;
-            format!("{} of {members} members with chunks of {chunk} KiB", level_name(level))
+            format!("{} of {members} members with chunks of {chunk} KiB", level.name())
         }),
         consistency: consistency.to_owned(),
         staging_bytes: bytes(record.areas.staging().1),
@@ -185,16 +185,4 @@ pub(super) fn array_report(
     };
     report.problems = report.find_problems();
     report
-}
-
-/// A level's name, as in [`Facts`].
-#[must_use]
-pub fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::Raid0 => "raid0",
-        Level::Raid1 => "raid1",
-        Level::Raid4 => "raid4",
-        Level::Raid5 => "raid5",
-        Level::Raid6 => "raid6",
-    }
 }

@@ -4,8 +4,6 @@ use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{STAGING_MAX, STAGING_MIN, can_stage};
 use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX, Pba};
 
-use crate::control::level_name;
-
 /// A staging log's part of each member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StagingSize {
@@ -25,14 +23,14 @@ pub enum StagingError {
     #[error(
         "a staging log needs parity, which {} has none of: take raid4, raid5 or raid6, or leave \
          --staging, and a --cache, --policy or --wear that needs one, out",
-        level_name(*.0)
+        .0.name()
     )]
     Level(Level),
     /// There are too many members.
     #[error(
         "with a staging log {} takes at most {most} members, not {members}: take fewer, or leave \
          --staging out",
-        level_name(*.level)
+        .level.name()
     )]
     Members {
         /// The level.
