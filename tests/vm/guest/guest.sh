@@ -211,5 +211,44 @@ under_load() {
     done
 }
 
+# Restarts the array while a file system on it is mounted and used: its block device stays `first`.
+restart_while_mounted() {
+    evenkeel start --background --ublk=0 "${members[@]}"
+    mkfs.ext4 -q "$disk"
+    mount "$disk" /mnt
+    load verify /mnt/file --bs=4k --size=4M --iodepth=8
+    under_load 50
+    evenkeel restart tank
+    same "the device" "$(readlink /dev/evenkeel/tank)" "$first"
+    unload
+    umount /mnt
+    e2fsck -fn "$disk" >/dev/null 2>&1
+    evenkeel stop tank
+    no_device_left
+}
+
+# Writes a file to the file system at /mnt, and flushes it.
+keep_flushed() {
+    dd if=/dev/urandom of=/run/kept bs=64k count=16 status=none
+    cp /run/kept /mnt/kept
+    sync -f /mnt
+}
+
+# The file system at /mnt has lost its device, as acknowledged writes are lost.
+users_are_gone() {
+    if head -c 1M /dev/urandom >/mnt/more && sync -f /mnt; then
+        fail "the file system goes on upon a device that has lost writes"
+    fi 2>/dev/null
+    umount /mnt || umount -l /mnt
+}
+
+# Mends the file system on the array: what `keep_flushed` wrote is there.
+kept_is_there() {
+    e2fsck -fy "$disk" >/dev/null 2>&1 || (($? <= 1)) || fail "the file system can't be mended"
+    mount -o ro "$disk" /mnt
+    cmp /run/kept /mnt/kept
+    umount /mnt
+}
+
 modprobe -a ublk_drv loop
 . "$1"

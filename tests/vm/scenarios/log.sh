@@ -20,35 +20,16 @@ members=("${members[0]}" "${members[6]}" "${members[@]:2:3}" "${members[7]}")
 say "restarted while it is mounted, and used: nobody notices"
 stop
 no_device_left
-evenkeel start --background --ublk=0 "${members[@]}"
-mkfs.ext4 -q "$disk"
-mount "$disk" /mnt
-load verify /mnt/file --bs=4k --size=4M --iodepth=8
-under_load 50
-evenkeel restart tank
-same "the device" "$(readlink /dev/evenkeel/tank)" "$first"
-unload
-umount /mnt
-e2fsck -fn "$disk" >/dev/null 2>&1
-evenkeel stop tank
-no_device_left
+restart_while_mounted
 
 say "killed: what was flushed is there, and the old device fails its users, as what was not is lost"
 start
 mount "$disk" /mnt
-dd if=/dev/urandom of=/run/kept bs=64k count=16 status=none
-cp /run/kept /mnt/kept
-sync -f /mnt
+keep_flushed
 kill_daemon
 start
-if head -c 1M /dev/urandom >/mnt/more && sync -f /mnt; then
-    fail "the file system goes on upon a device that has lost writes"
-fi 2>/dev/null
-umount /mnt || umount -l /mnt
+users_are_gone
 [[ $disk != "$first" || ! -e /mnt/kept ]] || fail "the old device is served"
-e2fsck -fy "$disk" >/dev/null 2>&1 || (($? <= 1)) || fail "the file system can't be mended"
-mount -o ro "$disk" /mnt
-cmp /run/kept /mnt/kept
-umount /mnt
+kept_is_there
 whole
 stop

@@ -24,18 +24,7 @@ stop
 no_device_left
 
 say "restarted while it is mounted, and used: nobody notices"
-evenkeel start --background --ublk=0 "${members[@]}"
-mkfs.ext4 -q "$disk"
-mount "$disk" /mnt
-load verify /mnt/file --bs=4k --size=4M --iodepth=8
-under_load 50
-evenkeel restart tank
-same "the device" "$(readlink /dev/evenkeel/tank)" "$first"
-unload
-umount /mnt
-e2fsck -fn "$disk" >/dev/null 2>&1
-evenkeel stop tank
-no_device_left
+restart_while_mounted
 
 # Writes that nobody flushes, and that end with errors when the daemon is killed.
 lose() {
@@ -47,26 +36,18 @@ for ((round = 1; round <= rounds; round++)); do
     start
     first=$disk
     mount "$disk" /mnt
-    dd if=/dev/urandom of=/run/kept bs=64k count=16 status=none
-    cp /run/kept /mnt/kept
-    sync -f /mnt
+    keep_flushed
     load lose
     under_load $((RANDOM % 100))
     touch /run/enough
     kill_daemon
     start
-    if head -c 1M /dev/urandom >/mnt/more && sync -f /mnt; then
-        fail "the file system goes on upon a device that has lost writes"
-    fi 2>/dev/null
     kill "$user" 2>/dev/null || true
     wait "$user" 2>/dev/null || true
     user=''
-    umount /mnt || umount -l /mnt
+    users_are_gone
     until_status "what was not flushed is lost"
-    e2fsck -fy "$disk" >/dev/null 2>&1 || (($? <= 1)) || fail "the file system can't be mended"
-    mount -o ro "$disk" /mnt
-    cmp /run/kept /mnt/kept
-    umount /mnt
+    kept_is_there
     whole
     stop
     no_device_left

@@ -7,7 +7,7 @@ use crate::tools::wait_for;
 use crate::world::{World, json};
 
 /// Small writes at random places over and over; it reads all of it back.
-const VERIFY: &str = "fio --name=verify --rw=randwrite --bsrange=4k-16k --iodepth=8 --size=12m --loops=2 \
+pub(crate) const VERIFY: &str = "fio --name=verify --rw=randwrite --bsrange=4k-16k --iodepth=8 --size=12m --loops=2 \
                       --randseed=3 --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
                       --verify_state_save=0 --eta=never --ioengine=nbd";
 

@@ -2,14 +2,10 @@
 
 use steering::hold::CACHES;
 
+use crate::cache::VERIFY;
 use crate::kills::{assert_kept, kill_amid_writes, prepare};
 use crate::tools::wait_for;
 use crate::world::World;
-
-/// Small writes at random places over and over; it reads all of it back.
-const VERIFY: &str = "fio --name=verify --rw=randwrite --bsrange=4k-16k --iodepth=8 --size=12m --loops=2 \
-                      --randseed=3 --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
-                      --verify_state_save=0 --eta=never --ioengine=nbd";
 
 /// So little that it is full most of the time.
 const SMALL: &str = "--cache-memory 2M";

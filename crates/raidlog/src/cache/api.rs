@@ -37,13 +37,9 @@ impl Default for CacheConfig {
 /// What a write cache wants done, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Ask the array for this, and tell [`WriteCache::ended`](super::WriteCache::ended).
-    Ask {
-        /// The request; its tag is a user's if it is a user's request.
-        request: Request,
-        /// Where its bytes are, if it is none of a user and has some.
-        memory: Option<Mem>,
-    },
+    /// Ask the array for this, and tell [`WriteCache::ended`](super::WriteCache::ended). Its tag is a user's if it
+    /// is a user's request; the bytes of others are in memory of the cache.
+    Ask(Request),
     /// Copy blocks.
     Copy {
         /// The bytes.

@@ -111,12 +111,12 @@ impl CachedArray {
                 return self.set_volatile(now, number, holds, out);
             }
             engine::Input::Command { command: Command::BringHome, .. } => {
-                let takes = self.engine.takes_writes();
-                self.with_cache(now, out, |cache, above| cache.bring_home(now, takes, above));
+                self.with_cache(now, out, |cache, takes, above| {
+                    cache.bring_home(now, takes, above)
+                });
             }
             engine::Input::Tick => {
-                let takes = self.engine.takes_writes();
-                self.with_cache(now, out, |cache, above| cache.tick(now, takes, above));
+                self.with_cache(now, out, |cache, takes, above| cache.tick(now, takes, above));
             }
             engine::Input::IoDone { .. }
             | engine::Input::Computed(_)
@@ -141,13 +141,14 @@ impl CachedArray {
     fn request(&mut self, now: Instant, request: Request, out: &mut Vec<array::Action>) {
         let end = request.lba.0.checked_add(u64::from(request.blocks));
         let within = end.is_some_and(|end| end <= self.engine.capacity());
-        let takes = self.engine.takes_writes();
         let bad = request.op != Op::Flush && !within;
         if bad && self.stop.is_none() {
             // The engine says what is wrong.
             self.pass(now, engine::Input::Request(request), out);
         } else {
-            self.with_cache(now, out, |cache, above| cache.request(now, request, takes, above));
+            self.with_cache(now, out, |cache, takes, above| {
+                cache.request(now, request, takes, above);
+            });
         }
         self.settle(now, out);
     }
@@ -170,9 +171,9 @@ impl CachedArray {
             self.record(now, number, holds, out);
         } else {
             self.cache.set_holds(false);
-            let (failed, takes) = (self.cache.failed_trips(), self.engine.takes_writes());
+            let failed = self.cache.failed_trips();
             self.change = Some(Change::Leaving { number, failed });
-            self.with_cache(now, out, |cache, above| cache.bring_home(now, takes, above));
+            self.with_cache(now, out, |cache, takes, above| cache.bring_home(now, takes, above));
         }
         self.settle(now, out);
     }
@@ -202,23 +203,22 @@ impl CachedArray {
             self.change = None;
             out.push(answer(number, Err(CommandError::Stopping)));
         }
-        let takes = self.engine.takes_writes();
-        self.with_cache(now, out, |cache, above| cache.stop(now, takes, above));
+        self.with_cache(now, out, |cache, takes, above| cache.stop(now, takes, above));
         self.settle(now, out);
     }
 
-    /// Tells the cache something, and carries out its actions.
+    /// Tells the cache something, and whether the array takes writes, and carries out its actions.
     fn with_cache(
         &mut self,
         now: Instant,
         out: &mut Vec<array::Action>,
-        tell: impl FnOnce(&mut WriteCache, &mut Vec<Action>),
+        tell: impl FnOnce(&mut WriteCache, bool, &mut Vec<Action>),
     ) {
         let mut above = core::mem::take(&mut self.above);
-        tell(&mut self.cache, &mut above);
+        tell(&mut self.cache, self.engine.takes_writes(), &mut above);
         for action in above.drain(..) {
             match action {
-                Action::Ask { request, .. } => {
+                Action::Ask(request) => {
                     self.pass(now, engine::Input::Request(request), out);
                 }
                 Action::Copy { from, to, blocks } => {
@@ -272,8 +272,7 @@ impl CachedArray {
     /// Tells the cache what has ended, until nothing is left.
     fn settle(&mut self, now: Instant, out: &mut Vec<array::Action>) {
         while let Some((tag, result)) = self.ended.pop_front() {
-            let takes = self.engine.takes_writes();
-            self.with_cache(now, out, |cache, above| {
+            self.with_cache(now, out, |cache, takes, above| {
                 cache.ended(now, tag, result, takes, above);
             });
         }

@@ -305,14 +305,14 @@ impl WriteCache {
         if self.held.holds_some(past::range(&request)) {
             self.past.came(request, self.writes);
         } else {
-            out.push(Action::Ask { request, memory: None });
+            out.push(Action::Ask(request));
         }
     }
 
     fn read(&mut self, request: Request, out: &mut Vec<Action>) {
         let range = past::range(&request);
         if !self.held.holds_some(range.clone()) {
-            out.push(Action::Ask { request, memory: None });
+            out.push(Action::Ask(request));
             return;
         }
         let Self { held, reads, own, counters, .. } = self;
@@ -338,7 +338,7 @@ impl WriteCache {
         self.flushes.retain(|&(tag, writes)| {
             let waits = oldest <= writes;
             if !waits {
-                out.push(Action::Ask { request: flush(tag), memory: None });
+                out.push(Action::Ask(flush(tag)));
             }
             waits
         });

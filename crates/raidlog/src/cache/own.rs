@@ -69,7 +69,7 @@ impl Own {
         let (op, at, blocks) = asked;
         self.carried[usize::from(tag.0 - self.first)] = Some(carried);
         let request = Request { tag, op, lba: Lba(at), blocks, fua: false };
-        out.push(Action::Ask { request, memory: Some(carried.memory()) });
+        out.push(Action::Ask(request));
     }
 
     /// A request has ended: what it was for, if it is one of these.

@@ -50,7 +50,7 @@ impl Past {
         for passing in self.passing.iter_mut().filter(|passing| !passing.begun) {
             if !some_leave(passing.range()) {
                 passing.begun = true;
-                out.push(Action::Ask { request: passing.request, memory: None });
+                out.push(Action::Ask(passing.request));
             }
         }
     }
