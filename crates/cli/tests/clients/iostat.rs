@@ -56,7 +56,7 @@ fn requests_are_told_by_kind_and_size() {
     let told: Vec<Value> = told.lines().map(array).collect();
     let counts = told.iter().map(|told| of(&told["totals"], "write", None)["count"].clone());
     assert_eq!(counts.collect::<Vec<_>>(), [0, 0]);
-    assert!(told[1]["seconds"].as_f64() >= Some(0.009), "{told:#?}");
+    assert!(told[1]["seconds"].as_f64() > Some(0.0), "{told:#?}");
     let text = world.evenkeel("iostat -w");
     for line in ["array, member", "tank", "  0 ", "tank: requests", "write ≤4 KiB", "0 write"] {
         assert!(text.contains(line), "{line}: {text}");
