@@ -16,6 +16,7 @@ mod journal;
 mod memory;
 mod nbd;
 mod page;
+mod shared;
 mod superblock;
 mod transcript;
 mod vm;
@@ -48,6 +49,7 @@ pub use drive::drive;
 pub use journal::journal;
 pub use nbd::nbd;
 pub use page::page;
+pub use shared::shared;
 pub use superblock::superblock;
 pub use vm::vm;
 
@@ -55,10 +57,11 @@ pub use vm::vm;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. The corpus of each is in `fuzz/corpus/` under that name.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("superblock", superblock),
     ("page", page),
     ("journal", journal),
+    ("shared", shared),
     ("assemble", assemble),
     ("nbd", nbd),
     ("control", control),

@@ -224,7 +224,7 @@ impl Machine {
     /// Visits the users' requests that an I/O of a group's engine is for.
     pub fn waiting_for(&self, group: GroupId, io: engine::IoId, visit: impl FnMut(Tag)) {
         match self {
-            Self::Array(engine) => engine.waiting_for(io).iter().copied().for_each(visit),
+            Self::Array(engine) => engine.waiting_for(io).for_each(visit),
             Self::Cached(array) => array.waiting_for(io).for_each(visit),
             Self::Log(array) => array.waiting_for(group, io).for_each(visit),
         }

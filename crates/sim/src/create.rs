@@ -56,7 +56,7 @@ pub(crate) fn create<D: Kept>(
         record = sizes.find_map(maps).expect("possible maps");
     }
     if scenario.whole_entries {
-        record.features.incompatible &= !Features::PARTIAL_ENTRIES;
+        record.features.incompatible &= !(Features::PARTIAL_ENTRIES | Features::SHARED_HEADERS);
     }
     let record = match part {
         Some(part) => record.in_volume(part),

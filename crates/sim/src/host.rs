@@ -63,7 +63,7 @@ impl World {
     pub(crate) fn carry_out(&mut self, pending: &Pending) -> Result<(), IoError> {
         self.spare_the_grown_up(pending.io.device);
         let copies = self.copies.map(|(Pba(copies), count)| copies..copies + count);
-        let late = self.engine().waiting_for(pending.io.id).is_empty();
+        let late = self.engine().waiting_for(pending.io.id).next().is_none();
         let disk = &mut self.disks[pending.io.device.0 as usize];
         pending.carry_out(disk, &mut self.memory, &mut self.source, (&copies, true, late))
     }

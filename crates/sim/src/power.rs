@@ -145,6 +145,7 @@ impl World {
         self.summary.detours += counters.detours;
         self.summary.hedges += counters.hedged_reads;
         self.summary.elsewhere += counters.hedged_writes;
+        self.summary.together += counters.staged_together;
         self.summary.warm += counters.warm_blocks;
         self.summary.kept += counters.kept_reads;
         self.summary.copy_reads += counters.copy_reads;

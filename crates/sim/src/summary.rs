@@ -22,6 +22,8 @@ pub struct Summary {
     pub hedges: u64,
     /// Staged writes that others got, too, as some took long.
     pub elsewhere: u64,
+    /// Writes that were staged with another, under its header.
+    pub together: u64,
     /// Writes that were staged.
     pub staged: u64,
     /// Blocks that came home from the staging log.
@@ -80,6 +82,7 @@ impl AddAssign for Summary {
         self.detours += other.detours;
         self.hedges += other.hedges;
         self.elsewhere += other.elsewhere;
+        self.together += other.together;
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;
         self.warm += other.warm;

@@ -189,6 +189,7 @@ impl World {
             detours: self.summary.detours + self.engine().counters().detours,
             hedges: self.summary.hedges + self.engine().counters().hedged_reads,
             elsewhere: self.summary.elsewhere + self.engine().counters().hedged_writes,
+            together: self.summary.together + self.engine().counters().staged_together,
             staged: self.summary.staged + self.engine().counters().staged_writes,
             reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
             warm: self.summary.warm + self.engine().counters().warm_blocks,

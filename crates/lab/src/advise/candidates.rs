@@ -161,6 +161,7 @@ impl Question {
             staging: Bytes(staging),
             // As a start has it.
             staging_memory: Some(Bytes(64 << 20)),
+            own_headers: false,
             staging_ssds: 0,
             staging_ssd: None,
             scheme: SchemeName(scheme),

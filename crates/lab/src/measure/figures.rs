@@ -70,6 +70,9 @@ pub struct Figures {
     pub mostly_rebuilt_seconds: Option<f64>,
     /// Writes (of stripes) that were staged, per write.
     pub staged: f64,
+    /// Of these, the share that have the header of another, and none of their own.
+    #[serde(default)]
+    pub shared_headers: f64,
     /// Writes (of stripes) that would have been staged, had there been room, per write.
     pub staging_refused: f64,
     /// Blocks that were brought home from the staging log.
@@ -307,6 +310,7 @@ impl Meter {
             rebuild_seconds: self.drives.rebuilt.took.map(|time| time.as_secs_f64()),
             mostly_rebuilt_seconds: self.drives.rebuilt.mostly.map(|time| time.as_secs_f64()),
             staged: part(staged, writes.count as f64),
+            shared_headers: part(steered.staged_together as f64, staged),
             staging_refused: part(steered.refused_writes as f64, writes.count as f64),
             reclaimed_blocks: steered.reclaimed_blocks,
             staged_reads: steered.staged_reads,

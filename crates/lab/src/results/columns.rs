@@ -97,6 +97,7 @@ pub const COLUMNS: &[Column] = &[
     column("copied", Unit::Share, |f| f.copied),
     column("extra reads", Unit::Share, |f| f.extra_reads),
     column("staged", Unit::Share, |f| f.staged),
+    column("shared headers", Unit::Share, |f| f.shared_headers),
     column("staging full", Unit::Share, |f| f.staging_refused),
     column("reclaimed", Unit::Count, |f| f.reclaimed_blocks as f64),
     column("staged reads", Unit::Count, |f| f.staged_reads as f64),

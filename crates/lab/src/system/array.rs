@@ -7,7 +7,9 @@ use det::Instant;
 use flashsim::{Op, Ssd};
 use raidcore::engine::{self, Command, Config, Engine, Pace, Slowdown};
 use raidcore::geometry::{GeometryError, Placement, Shares};
-use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
+use raidcore::meta::{
+    ArrayId, Assembled, DeviceUuid, Features, LayoutError, NewArray, STAGING_MAX,
+};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba};
 use raidlog::array::Input;
 use raidlog::{Machine, ONLY};
@@ -110,7 +112,10 @@ impl Array {
         let mut drives: Vec<_> =
             (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
         let member_blocks = drives.iter().map(Drive::blocks).min().unwrap_or(0);
-        let record = new_array(spec, member_blocks)?.record()?;
+        let mut record = new_array(spec, member_blocks)?.record()?;
+        if spec.own_headers {
+            record.features.incompatible &= !Features::SHARED_HEADERS;
+        }
         let mut now = Instant::ORIGIN;
         if spec.distributed_spare {
             let (layout, blocks) = (record.layout(), record.areas.distributed_spare_blocks());

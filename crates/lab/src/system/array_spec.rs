@@ -41,6 +41,9 @@ pub struct ArraySpec {
     /// Memory for what is staged; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging_memory: Option<Bytes>,
+    /// Each staged write has a header of its own, as in an array of an older release.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_headers: bool,
     /// The scheme against garbage collection: a name of [`steering::scheme::SCHEMES`], and perhaps one
     /// of [`steering::hold::CACHES`], like `evenkeel/log`.
     #[serde(default)]

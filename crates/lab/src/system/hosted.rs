@@ -286,6 +286,7 @@ fn steered(engine: &Engine, before: &Counters) -> Steered {
         copy_reads: now.copy_reads - before.copy_reads,
         copied_blocks: now.copied_blocks - before.copied_blocks,
         staged_writes: now.staged_writes - before.staged_writes,
+        staged_together: now.staged_together - before.staged_together,
         refused_writes: now.staging_full - before.staging_full,
         reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,
         staged_reads: now.staged_reads - before.staged_reads,

@@ -158,6 +158,8 @@ pub struct Steered {
     pub copied_blocks: u64,
     /// Writes that were staged on other members.
     pub staged_writes: u64,
+    /// Of these, those that share the header of another.
+    pub staged_together: u64,
     /// Writes that would have been staged if there had been room.
     pub refused_writes: u64,
     /// Blocks that were brought home from the staging log.
@@ -182,6 +184,7 @@ impl Steered {
             copy_reads: self.copy_reads + other.copy_reads,
             copied_blocks: self.copied_blocks + other.copied_blocks,
             staged_writes: self.staged_writes + other.staged_writes,
+            staged_together: self.staged_together + other.staged_together,
             refused_writes: self.refused_writes + other.refused_writes,
             reclaimed_blocks: self.reclaimed_blocks + other.reclaimed_blocks,
             staged_reads: self.staged_reads + other.staged_reads,

@@ -31,7 +31,9 @@ pub struct Counters {
     pub hedges_won: u64,
     /// Writes that were staged on other members.
     pub staged_writes: u64,
-    /// Blocks of those.
+    /// Of these, those that were written with another, and have no header of their own.
+    pub staged_together: u64,
+    /// Blocks of those that were staged.
     pub staged_blocks: u64,
     /// Of these, blocks that were staged already and not at home yet: they come home once less.
     pub staged_again: u64,

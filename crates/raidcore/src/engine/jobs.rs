@@ -115,6 +115,11 @@ impl Jobs {
         self.foreground == 0
     }
 
+    /// Whether more than one job serves a user.
+    pub(super) fn serves_several(&self) -> bool {
+        self.foreground > 1
+    }
+
     // The ready queue.
 
     /// The job goes on as soon as those before it have.

@@ -59,6 +59,7 @@ mod spare_trim;
 mod stage;
 mod staging;
 mod steering;
+mod together;
 mod users;
 mod wait;
 mod warm;
@@ -101,6 +102,8 @@ pub enum Why {
     Quiesce,
     /// A read has taken long.
     Patience,
+    /// Writes that came at one moment are to be stored together.
+    Gathered,
 }
 
 /// What the engine does as a whole.
@@ -169,6 +172,10 @@ impl Engine {
     /// has to be begun before the next call.
     pub fn step(&mut self, now: Instant, input: Input, out: &mut Vec<Action>) {
         self.now = self.now.max(now);
+        let is_past = |at| at < self.now || matches!(input, Input::Tick);
+        if self.range.together.deadline().is_some_and(is_past) {
+            self.store_gathered(out);
+        }
         match input {
             Input::Request(request) => self.request(request, out),
             Input::IoDone { id, result } => {
@@ -198,7 +205,8 @@ impl Engine {
         let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
         let log = self.log_trim_deadline().map(|at| (at, Why::Pace));
         let warm = self.range.warm.deadline(self.config.quiesce_delay).map(|at| (at, Why::Quiesce));
-        let all = [quiesce, pace, trim, log, patience, heal, warm];
+        let gathered = self.range.together.deadline().map(|at| (at, Why::Gathered));
+        let all = [quiesce, pace, trim, log, patience, heal, warm, gathered];
         all.into_iter().flatten().min_by_key(|&(at, _)| at)
     }
 

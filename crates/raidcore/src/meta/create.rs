@@ -70,7 +70,8 @@ impl NewArray {
             self.distributed_spare,
             &self.member_blocks,
         )?;
-        let mut incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
+        let staging = Features::STAGING | Features::SHARED_HEADERS;
+        let mut incompatible = if self.staging_blocks > 0 { staging } else { 0 };
         let geometry = Geometry::new(level, members, chunk, stripes)?.placed(placement)?;
         incompatible |= placements::features(level, placement);
         if self.distributed_spare {

@@ -21,26 +21,27 @@ use alloc::vec::Vec;
 use super::checksum::checksum;
 use super::codec::{Field, PREFIX_BYTES, has_magic, open, seal};
 use super::record::ArrayId;
+use super::shared::{decode_shared, shared_blocks_at};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
 
 const EPOCH: Field<8> = Field { at: PREFIX_BYTES };
 const ENTRY: Field<8> = EPOCH.then();
 const TAIL: Field<8> = ENTRY.then();
-const STRIPE: Field<8> = TAIL.then();
+pub(super) const STRIPE: Field<8> = TAIL.then();
 const HOLDERS: Field<8> = STRIPE.then();
 const AT: Field<8> = HOLDERS.then();
 const MEMBER: Field<4> = AT.then();
-const RUNS: Field<4> = MEMBER.then();
-const PAYLOAD: Field<4> = RUNS.then();
+pub(super) const RUNS: Field<4> = MEMBER.then();
+pub(super) const PAYLOAD: Field<4> = RUNS.then();
 const OPEN: Field<4> = PAYLOAD.then();
-const HEADER_BYTES: usize = OPEN.end();
+pub(super) const HEADER_BYTES: usize = OPEN.end();
 
 const RUN_MEMBER: Field<2> = Field { at: 0 };
 const RUN_ROW: Field<2> = RUN_MEMBER.then();
 const RUN_BLOCKS: Field<2> = RUN_ROW.then();
 const RUN_RESERVED: Field<2> = RUN_BLOCKS.then();
-const RUN_BYTES: usize = RUN_RESERVED.end();
-const CRC_BYTES: usize = 4;
+pub(super) const RUN_BYTES: usize = RUN_RESERVED.end();
+pub(super) const CRC_BYTES: usize = 4;
 
 const _: () = assert!(HEADER_BYTES == 96 && RUN_BYTES == 8);
 
@@ -134,6 +135,8 @@ pub struct JournalEntry {
     pub runs: Vec<JournalRun>,
     /// The [`checksum`] of each payload block.
     pub crcs: Vec<u32>,
+    /// At which block of the ring its payload begins.
+    pub payload_at: u64,
     /// The payload blocks that can't be read. There are none in the journal, where an entry has to
     /// be whole.
     pub unreadable: Vec<u32>,
@@ -199,6 +202,14 @@ pub fn encode_header(
     let payload = if bare { 0 } else { blocks };
     assert_eq!(into.len(), header_blocks(payload, count) as usize * BLOCK_BYTES);
     into.fill(0);
+    encode_fields(header, (count, payload), into);
+    let sums = encode_runs(runs, count, &mut into[HEADER_BYTES..]);
+    encode_sums(crcs, payload, sums);
+    seal(into, header.log.magic(), header.array);
+}
+
+/// Writes the fields of a header, which has so many runs, and blocks of payload.
+pub(super) fn encode_fields(header: &JournalHeader, (runs, payload): (u32, u32), into: &mut [u8]) {
     EPOCH.put(into, header.epoch.to_le_bytes());
     ENTRY.put(into, header.entry.to_le_bytes());
     TAIL.put(into, header.tail.to_le_bytes());
@@ -206,20 +217,32 @@ pub fn encode_header(
     HOLDERS.put(into, header.holders.bits().to_le_bytes());
     AT.put(into, header.at.to_le_bytes());
     MEMBER.put(into, u32::from(header.member.0).to_le_bytes());
-    RUNS.put(into, count.to_le_bytes());
+    RUNS.put(into, runs.to_le_bytes());
     PAYLOAD.put(into, payload.to_le_bytes());
     OPEN.put(into, header.open.to_le_bytes());
-    let (table, sums) = into[HEADER_BYTES..].split_at_mut(count as usize * RUN_BYTES);
+}
+
+/// Writes so many runs, and gives back what is behind them.
+pub(super) fn encode_runs(
+    runs: impl Iterator<Item = JournalRun>,
+    count: u32,
+    into: &mut [u8],
+) -> &mut [u8] {
+    let (table, behind) = into.split_at_mut(count as usize * RUN_BYTES);
     for (bytes, run) in table.chunks_exact_mut(RUN_BYTES).zip(runs) {
         assert!(run.row + run.blocks <= u32::from(u16::MAX));
         RUN_MEMBER.put(bytes, u16::from(run.member.0).to_le_bytes());
         RUN_ROW.put(bytes, (run.row as u16).to_le_bytes());
         RUN_BLOCKS.put(bytes, (run.blocks as u16).to_le_bytes());
     }
-    for (bytes, crc) in sums.chunks_exact_mut(CRC_BYTES).zip(crcs.take(payload as usize)) {
+    behind
+}
+
+/// Writes the checksums of so many blocks.
+pub(super) fn encode_sums(crcs: impl Iterator<Item = u32>, payload: u32, into: &mut [u8]) {
+    for (bytes, crc) in into.chunks_exact_mut(CRC_BYTES).zip(crcs.take(payload as usize)) {
         bytes.copy_from_slice(&crc.to_le_bytes());
     }
-    seal(into, header.log.magic(), header.array);
 }
 
 /// A member's ring, block by block.
@@ -255,36 +278,27 @@ pub fn scan<R: Ring + ?Sized>(
     let mut entries = Vec::new();
     let mut at = 0;
     while at < blocks {
-        let entry = decode(log, at, ring).filter(|entry| {
-            let found = &entry.header;
-            (found.array, found.epoch) == (array, epoch)
-                && (found.member, found.at) == (member, at)
-                && at + u64::from(entry.blocks()) <= blocks
+        let found = decode(log, at, ring).filter(|(found, taken)| {
+            at + taken <= blocks
+                && found.iter().all(|JournalEntry { header, .. }| {
+                    (header.array, header.epoch) == (array, epoch)
+                        && (header.member, header.at) == (member, at)
+                })
         });
-        at += entry.as_ref().map_or(1, |entry| u64::from(entry.blocks()));
-        entries.extend(entry);
+        let (found, taken) = found.unwrap_or((Vec::new(), 1));
+        entries.extend(found);
+        at += taken;
     }
     entries.sort_by_key(|entry: &JournalEntry| entry.header.entry);
     entries.dedup_by_key(|entry| entry.header.entry);
     entries
 }
 
-impl JournalEntry {
-    /// Blocks of the header.
-    pub(super) fn header_blocks(&self) -> u32 {
-        header_blocks(self.crcs.len() as u32, self.runs.len() as u32)
-    }
-
-    /// Blocks of header and payload.
-    fn blocks(&self) -> u32 {
-        self.header_blocks() + self.crcs.len() as u32
-    }
-}
-
-/// How many header blocks an entry has that begins with `first`; `None` if no entry begins with it.
+/// How many header blocks an entry has that begins with `first`, or entries that share them; `None` if none
+/// begins with it.
 pub(super) fn header_blocks_at(log: Log, first: &[u8]) -> Option<u32> {
     if !has_magic(first, log.magic()) {
-        return None;
+        return shared_blocks_at(first).filter(|_| log == Log::Staging);
     }
     let (runs, payload) = (RUNS.u32(first), PAYLOAD.u32(first));
     let runs_max = if is_bare(log, payload) { PAYLOAD_MAX } else { payload };
@@ -296,46 +310,89 @@ fn is_bare(log: Log, payload: u32) -> bool {
     log == Log::Staging && payload == 0
 }
 
-/// The entry that begins at a block of a ring, if it is intact.
-fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<JournalEntry> {
+/// What a header holds, and its bytes.
+pub(super) struct Table {
+    pub(super) header: JournalHeader,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Table {
+    /// So many header blocks from a block of a ring on, if they are intact.
+    pub(super) fn read<R: Ring + ?Sized>(
+        (at, blocks): (u64, u64),
+        magic: [u8; 8],
+        log: Log,
+        ring: &R,
+    ) -> Option<Self> {
+        let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_BYTES);
+        for at in at..at + blocks {
+            bytes.extend_from_slice(ring.block(at)?);
+        }
+        let array = open(&bytes, magic).ok()?;
+        let header = JournalHeader {
+            log,
+            array,
+            epoch: EPOCH.u64(&bytes),
+            entry: ENTRY.count(&bytes, "entry").ok()?,
+            tail: TAIL.u64(&bytes),
+            open: OPEN.u32(&bytes),
+            member: MemberId(u8::try_from(MEMBER.u32(&bytes)).ok()?),
+            at: AT.u64(&bytes),
+            holders: Set::from_bits(HOLDERS.u64(&bytes)),
+            stripe: Stripe(STRIPE.u64(&bytes)),
+        };
+        Some(Self { header, bytes })
+    }
+
+    /// The runs, which are the first of these bytes, and the checksums behind them.
+    pub(super) fn runs_and_sums(&self, tables: &[u8]) -> Option<(Vec<JournalRun>, Vec<u32>)> {
+        let (runs, payload) = (RUNS.u32(&self.bytes) as usize, PAYLOAD.u32(&self.bytes) as usize);
+        let (table, sums) = tables.split_at_checked(runs * RUN_BYTES)?;
+        let runs = table.chunks_exact(RUN_BYTES).map(decode_run).collect::<Option<_>>()?;
+        let crc_of = |raw| Field::<CRC_BYTES> { at: 0 }.u32(raw);
+        Some((runs, sums.chunks_exact(CRC_BYTES).take(payload).map(crc_of).collect()))
+    }
+}
+
+/// The entry that begins at a block of a ring, if it is intact, or those that share the header there, as far as
+/// they are; and how many blocks they take.
+fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<(Vec<JournalEntry>, u64)> {
     let first = ring.block(at)?;
     let headers = u64::from(header_blocks_at(log, first)?);
-    let (runs, payload) = (RUNS.u32(first), PAYLOAD.u32(first));
-    let bare = is_bare(log, payload);
-    let mut bytes = Vec::with_capacity(headers as usize * BLOCK_BYTES);
-    for at in at..at + headers {
-        bytes.extend_from_slice(ring.block(at)?);
+    if !has_magic(first, log.magic()) {
+        return decode_shared(at, ring);
     }
-    let array = open(&bytes, log.magic()).ok()?;
-    let (table, sums) = bytes[HEADER_BYTES..].split_at(runs as usize * RUN_BYTES);
-    let runs: Vec<_> = table.chunks_exact(RUN_BYTES).map(decode_run).collect::<Option<_>>()?;
-    let crc_of = |raw| Field::<CRC_BYTES> { at: 0 }.u32(raw);
-    let crcs: Vec<_> = sums.chunks_exact(CRC_BYTES).take(payload as usize).map(crc_of).collect();
-    let header = JournalHeader {
-        log,
-        array,
-        epoch: EPOCH.u64(first),
-        entry: ENTRY.count(first, "entry").ok()?,
-        tail: TAIL.u64(first),
-        open: OPEN.u32(first),
-        member: MemberId(u8::try_from(MEMBER.u32(first)).ok()?),
-        at: AT.u64(first),
-        holders: Set::from_bits(HOLDERS.u64(first)),
-        stripe: Stripe(STRIPE.u64(first)),
-    };
+    let payload = PAYLOAD.u32(first);
+    let table = Table::read((at, headers), log.magic(), log, ring)?;
+    let (runs, crcs) = table.runs_and_sums(&table.bytes[HEADER_BYTES..])?;
     let blocks: u64 = runs.iter().map(|run| u64::from(run.blocks)).sum();
-    if !bare && blocks != u64::from(payload) || header.tail > header.entry {
+    let header = table.header;
+    if !is_bare(log, payload) && blocks != u64::from(payload) || header.tail > header.entry {
         return None;
     }
-    let mut unreadable = Vec::new();
-    for ((index, at), &crc) in (0..).zip(at + headers..).zip(&crcs) {
-        match ring.sum(at) {
-            Some(sum) if sum == crc => {}
-            None if log == Log::Staging => unreadable.push(index),
-            Some(_) | None => return None,
+    let entry = JournalEntry::read(header, runs, crcs, at + headers, ring)?;
+    Some(([entry].into(), headers + u64::from(payload)))
+}
+
+impl JournalEntry {
+    /// An entry of this header, if its payload is intact, which begins at a block of the ring.
+    pub(super) fn read<R: Ring + ?Sized>(
+        header: JournalHeader,
+        runs: Vec<JournalRun>,
+        crcs: Vec<u32>,
+        payload_at: u64,
+        ring: &R,
+    ) -> Option<Self> {
+        let mut unreadable = Vec::new();
+        for ((index, at), &crc) in (0..).zip(payload_at..).zip(&crcs) {
+            match ring.sum(at) {
+                Some(sum) if sum == crc => {}
+                None if header.log == Log::Staging => unreadable.push(index),
+                Some(_) | None => return None,
+            }
         }
+        Some(Self { header, runs, crcs, payload_at, unreadable })
     }
-    Some(JournalEntry { header, runs, crcs, unreadable })
 }
 
 fn decode_run(bytes: &[u8]) -> Option<JournalRun> {

@@ -163,6 +163,10 @@ impl Features {
     /// The incompatible bit of an array whose acknowledged writes may be in the memory of a process only, or
     /// are lost; the record tells which.
     pub const VOLATILE: u64 = 4096;
+
+    /// The incompatible bit of an array in whose staging log [entries may share a
+    /// header](super::encode_shared).
+    pub const SHARED_HEADERS: u64 = 1 << 14;
 }
 
 /// The content of the distributed spare.

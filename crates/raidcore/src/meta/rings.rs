@@ -109,8 +109,7 @@ impl<'a> Rings<'a> {
             let start = self.record.areas.journal().0.0;
             let copies = (0u8..).zip(&self.live).filter_map(|(member, live)| {
                 let copy = live.get(&number)?;
-                let payload = start + copy.header.at + u64::from(copy.header_blocks());
-                Some((MemberId(member), Pba(payload)))
+                Some((MemberId(member), Pba(start + copy.payload_at)))
             });
             let stripe = entry.header.stripe;
             let runs = unwritten(entry, &written);

@@ -38,7 +38,7 @@ pub(super) fn read<I: Image>(
             let header = entry.header;
             tail = tail.max(header.tail);
             complete = complete.max(header.entry - u64::from(header.open).min(header.entry));
-            let payload = start.0 + header.at + u64::from(entry.header_blocks());
+            let payload = start.0 + entry.payload_at;
             match found.get_mut(&header.entry) {
                 Some((known, copies)) if agree(known, &entry) => {
                     known.unreadable.retain(|index| entry.unreadable.contains(index));

@@ -109,7 +109,8 @@ const KNOWN: Features = Features {
         | Features::RESHAPE
         | Features::FAR_DATA
         | Features::PENDING
-        | Features::VOLATILE,
+        | Features::VOLATILE
+        | Features::SHARED_HEADERS,
 };
 
 /// Why a device has no usable superblock.

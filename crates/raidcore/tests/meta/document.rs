@@ -3,8 +3,9 @@
 
 use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
-    ArrayRecord, AssembleOptions, Consistency, DeviceLabel, Features, MapKind, Policy, PolicyName,
-    ScrubEnd, ScrubRecord, SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
+    ArrayRecord, AssembleOptions, Consistency, DeviceLabel, Features, JournalHeader, Log, MapKind,
+    Policy, PolicyName, ScrubEnd, ScrubRecord, SlotState, Spared, Successor, Superblock,
+    VolumePart, VolumeUuid, scan_journal,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -269,6 +270,48 @@ fn a_journal_entry_by_the_book() {
     seal(&mut bytes, b"EKjnl\r\n\x1a");
     bytes.extend(payload.repeat(4));
     assert!(bytes == entry.encode(2, 17), "another header or payload");
+}
+
+#[test]
+fn entries_that_share_a_header_by_the_book() {
+    let [table, part_table, run_table] = ["Journal header", "Shared entry", "Run"].map(Table::of);
+    let mut bytes = vec![0; BLOCK_BYTES];
+    let fields = [("epoch", EPOCH), ("entry", 42), ("tail", 40), ("stripe", 2), ("holders", 6)];
+    let more = [("at", 3), ("member", 2), ("runs", 3), ("payload", 4), ("open", 1)];
+    for (name, value) in fields.into_iter().chain(more) {
+        table.number(&mut bytes, name, value);
+    }
+    let mut at = table.bytes();
+    let mut next = |table: &Table, fields: &[(&str, u64)]| {
+        let place = &mut bytes[at..at + table.bytes()];
+        fields.iter().for_each(|&(name, value)| table.number(place, name, value));
+        at += table.bytes();
+    };
+    next(&part_table, &[("stripe", 7), ("runs", 1)]);
+    next(&part_table, &[("stripe", 9), ("runs", 2)]);
+    let runs = [(0, 1, 2), (2, 1, 1), (1, 0, 1)];
+    for (member, row, blocks) in runs {
+        next(&run_table, &[("member", member), ("row", row), ("blocks", blocks)]);
+    }
+    let payload: Vec<_> = (1..5).map(|fill| [fill; BLOCK_BYTES]).collect();
+    for (sum, block) in bytes[at..].chunks_exact_mut(4).zip(&payload) {
+        sum.copy_from_slice(&crc32c(block).to_le_bytes());
+    }
+    seal(&mut bytes, b"EKshr\r\n\x1a");
+    bytes.extend(payload.concat());
+    // Behind blocks that are none.
+    let ring = [vec![0; 3 * BLOCK_BYTES], bytes].concat();
+    let found = scan_journal(Log::Staging, 8, &ring[..], ARRAY, EPOCH, MemberId(2));
+    let told: Vec<_> = found
+        .iter()
+        .map(|entry| {
+            let JournalHeader { entry: number, tail, open, stripe, .. } = entry.header;
+            ((number, tail, open, stripe.0), entry.runs.len(), entry.payload_at)
+        })
+        .collect();
+    assert_eq!(told, [((42, 40, 1, 7), 1, 4), ((43, 40, 2, 9), 2, 6)]);
+    assert_eq!(found[1].crcs, [crc32c(&payload[2]), crc32c(&payload[3])]);
+    assert!(scan_journal(Log::Journal, 8, &ring[..], ARRAY, EPOCH, MemberId(2)).is_empty());
 }
 
 #[test]

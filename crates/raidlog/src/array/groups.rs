@@ -85,13 +85,9 @@ impl LogArray {
         io: engine::IoId,
     ) -> impl Iterator<Item = Tag> + use<'_> {
         let lower = &self.arrays[group.index()];
-        lower.engine.waiting_for(io).iter().filter_map(|tag| {
-            match lower.carried[usize::from(tag.0)] {
-                Some(Carried::Io(Io { op: IoOp::Read(Mem::Payload { tag, .. }), .. }, _)) => {
-                    Some(tag)
-                }
-                _ => None,
-            }
+        lower.engine.waiting_for(io).filter_map(|tag| match lower.carried[usize::from(tag.0)] {
+            Some(Carried::Io(Io { op: IoOp::Read(Mem::Payload { tag, .. }), .. }, _)) => Some(tag),
+            _ => None,
         })
     }
 }

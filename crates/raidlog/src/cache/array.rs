@@ -313,7 +313,7 @@ impl CachedArray {
 
     /// The users' requests that an I/O of the engine is for.
     pub(crate) fn waiting_for(&self, io: engine::IoId) -> impl Iterator<Item = Tag> + '_ {
-        self.engine.waiting_for(io).iter().filter_map(|&tag| self.cache.user_of(tag))
+        self.engine.waiting_for(io).filter_map(|tag| self.cache.user_of(tag))
     }
 }
 

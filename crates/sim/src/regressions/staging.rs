@@ -3,6 +3,7 @@
 mod beside;
 mod elsewhere;
 mod kept;
+mod together;
 
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Detour, HomeWaits, Redirect, SteeringPolicy};

@@ -112,7 +112,7 @@ impl World {
     fn end_io(&mut self, index: usize) {
         let pending = self.ios.swap_remove(index);
         let Pending { group, io, .. } = pending;
-        let late = self.machine.engine(group).waiting_for(io.id).is_empty();
+        let late = self.machine.engine(group).waiting_for(io.id).next().is_none();
         let disk = &mut self.groups[group.index()].disks[io.device.0 as usize];
         let result =
             pending.carry_out(disk, &mut self.memory, &mut self.source, (&[], false, late));

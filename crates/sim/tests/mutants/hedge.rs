@@ -34,10 +34,8 @@ pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "elsewhere: what is stored late counts",
         "engine/staging/copying.rs",
-        "entry.holders = entry.holders.minus(copying.under_way);",
-        "if !MUTANT {
-                entry.holders = entry.holders.minus(copying.under_way);
-            }",
+        "let (enough, is_over) = (counts && copying.lacks == 0, copying.is_over());",
+        "let (enough, is_over) = (!MUTANT && counts && copying.lacks == 0, copying.is_over());",
     ),
     mutant(
         "elsewhere: the room of what is stored late is used anew",

@@ -34,6 +34,7 @@ mod scrub;
 mod stack;
 mod staging;
 mod succession;
+mod together;
 mod volatile;
 mod warm;
 
@@ -71,6 +72,7 @@ use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
 use succession::SUCCESSION;
+use together::TOGETHER;
 use volatile::VOLATILE;
 use warm::WARM;
 
@@ -251,6 +253,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         HOLD,
         DISTRIBUTED,
         SUCCESSION,
+        TOGETHER,
         RETURNS,
         HEALING,
         SCRUB,

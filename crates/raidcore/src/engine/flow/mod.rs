@@ -37,6 +37,7 @@ mod status;
 mod steering;
 mod store;
 mod succession;
+mod together;
 mod walk;
 mod warm;
 

@@ -1,12 +1,14 @@
 //! The engine's state, for people and for tests.
 
+use core::iter;
+
 use crate::engine::flight::Owner;
 use crate::engine::job::Job;
 use crate::engine::pass::Pass;
 use crate::engine::stage::Stage;
 use crate::engine::{
-    ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
-    Status,
+    ArrayHealth, Counters, Engine, IoId, JobId, MemberStatus, PassStatus, Phase, SpareUse,
+    StagingStatus, Status,
 };
 use crate::meta::{DeviceUuid, Policy, SlotState};
 use crate::units::{DeviceId, Lba, MemberId, Stripe, Tag};
@@ -131,21 +133,22 @@ impl Engine {
         self.array.flights.of(member) + bound as u32
     }
 
-    /// The users' requests that an I/O under way is for; none if it is for the array's own sake.
+    /// The users' requests that an I/O under way is for; none if it is for the array's own sake, or nobody waits
+    /// for it any more.
     ///
     /// # Panics
     /// If the I/O has ended.
-    #[must_use]
-    pub fn waiting_for(&self, io: IoId) -> &[Tag] {
-        match self.array.flights.get(io).owner {
+    pub fn waiting_for(&self, io: IoId) -> impl Iterator<Item = Tag> + '_ {
+        let owner = self.array.flights.get(io).owner;
+        let first = match owner {
             Owner::Read { job, .. }
             | Owner::Write { job, .. }
             | Owner::Discard { job }
             | Owner::Entry { job }
-            | Owner::Fetch { job, .. } => &self.range.jobs[job].asked.tags,
+            | Owner::Fetch { job, .. } => Some(job),
             // It may have been stored elsewhere in time.
-            Owner::Staged { job, .. } => {
-                self.range.jobs.get(job).map_or(&[], |job| &job.asked.tags)
+            Owner::Staged { job, number } => {
+                Some(job).filter(|_| self.range.staging.is_waited_for(number))
             }
             Owner::TrimSpare
             | Owner::TrimLog
@@ -157,8 +160,12 @@ impl Engine {
             | Owner::Page { .. }
             | Owner::Popularity
             | Owner::Superblock
-            | Owner::Flush => &[],
-        }
+            | Owner::Flush => None,
+        };
+        let is_staged = matches!(owner, Owner::Staged { .. });
+        let beside = move |&job: &JobId| self.range.jobs[job].log.beside.filter(|_| is_staged);
+        let jobs = iter::successors(first, beside);
+        jobs.flat_map(|job| self.range.jobs[job].asked.tags.iter().copied())
     }
 
     /// Whether a block is staged, be it at home, too, or not.

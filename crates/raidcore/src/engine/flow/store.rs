@@ -155,12 +155,13 @@ impl Engine {
 
     /// Writes a job's pieces to the log instead of to their stripe.
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        if self.is_gathered(id, out) { Stage::Store } else { self.store_alone(id, out) }
+    }
+
+    /// Does that at once, in an entry with a header of its own.
+    pub(super) fn store_alone(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let size = Size::of(&self.range.jobs[id].pieces);
-        let Array { membership, steering, flights, .. } = &self.array;
-        let calm = membership.able().minus(steering.busy());
-        let burden = |member| steering.burden(member, flights.of(member));
-        let holders = self.range.staging.holders_for(size, calm, burden);
-        let Some(holders) = holders else {
+        let Some(holders) = self.holders_for(size) else {
             // It goes home after all.
             let job = &mut self.range.jobs[id];
             job.asked.way = Way::Home;
@@ -169,18 +170,40 @@ impl Engine {
                 Turn::Any | Turn::InLine => Stage::Plan,
             };
         };
-        let around = self.write_waits_for(id);
-        around.for_each(|member| self.array.membership.avoid_write(member));
-        let job = &self.range.jobs[id];
-        let geo = self.layout.of(job.stripe);
-        let fill = |runs: &mut Vec<Run>| add_runs(job, geo, runs);
-        let number = self.range.staging.begin_data(self.now, job.stripe, holders, fill);
-        let blocks = job.asked.blocks;
-        self.keep_staged(id, number, out);
-        self.write_staged(id, number, out);
-        self.array.counters.staged_writes += 1;
-        self.wait_for_entry(id, blocks);
+        self.store_on(&[id], holders, out);
         Stage::Record
+    }
+
+    /// Writes jobs' pieces to the log, on these holders, in entries that share a header if they are several.
+    pub(super) fn store_on(
+        &mut self,
+        ids: &[JobId],
+        holders: Set<MemberId>,
+        out: &mut Vec<Action>,
+    ) {
+        for &id in ids {
+            let around = self.write_waits_for(id);
+            around.for_each(|member| self.array.membership.avoid_write(member));
+        }
+        let Range { staging, jobs, .. } = &mut self.range;
+        let first = staging.begin_data(self.now, ids.len(), holders, |index, runs| {
+            let job = &jobs[ids[index]];
+            add_runs(job, self.layout.of(job.stripe), runs);
+            job.stripe
+        });
+        let mut blocks = 0;
+        for (index, &id) in ids.iter().enumerate() {
+            let number = first + index as u64;
+            let job = &mut self.range.jobs[id];
+            job.log.staged = Some(number);
+            job.log.beside = ids.get(index + 1).copied();
+            blocks += job.asked.blocks;
+            self.keep_staged(id, number, out);
+        }
+        self.write_staged(ids, first, out);
+        self.array.counters.staged_writes += ids.len() as u64;
+        self.array.counters.staged_together += ids.len() as u64 - 1;
+        self.wait_for_entry(ids[0], blocks);
     }
 
     /// Says that what a job has written at home counts, and not what is staged.
@@ -206,22 +229,26 @@ impl Engine {
             self.range.jobs[id].error = Some(RequestError::Io);
             return Stage::Record;
         }
-        let job = &self.range.jobs[id];
-        let geo = self.layout.of(job.stripe);
-        let fill = |runs: &mut Vec<Run>| add_runs(job, geo, runs);
-        let number = self.range.staging.begin_marker(job.stripe, holders, fill);
-        self.write_staged(id, number, out);
+        let Range { staging, jobs, .. } = &mut self.range;
+        let job = &mut jobs[id];
+        let number = staging.begin_marker(holders, |runs| {
+            add_runs(job, self.layout.of(job.stripe), runs);
+            job.stripe
+        });
+        (job.log.staged, job.log.beside) = (Some(number), None);
+        self.write_staged(&[id], number, out);
         Stage::Record
     }
 
-    /// Writes an entry that a job has begun.
-    fn write_staged(&mut self, id: JobId, number: u64, out: &mut Vec<Action>) {
-        self.range.jobs[id].log.staged = Some(number);
+    /// Writes entries that jobs have begun, the first of which has this number.
+    fn write_staged(&mut self, ids: &[JobId], number: u64, out: &mut Vec<Action>) {
         let (places, blocks) = self.range.staging.places(number);
-        let owner = Owner::Staged { job: id, number };
+        let owner = Owner::Staged { job: ids[0], number };
         let begun = self.store_entry(owner, places, blocks, out);
         self.range.staging.begin_copies(number, begun);
-        self.range.jobs[id].outstanding += begun.len() as u32;
+        for &id in ids {
+            self.range.jobs[id].outstanding += begun.len() as u32;
+        }
     }
 
     /// Writes an entry to those of these members that are there, and tells which they are.
@@ -266,7 +293,7 @@ impl Engine {
         self.array.counters.hedged_writes += 1;
         let blocks = self.range.staging.places(number).1;
         self.store_entry(Owner::Staged { job: id, number }, others.into_iter(), blocks, out);
-        self.wait_for_entry(id, self.range.jobs[id].asked.blocks);
+        self.wait_for_entry(id, blocks);
     }
 
     pub(in super::super) fn staged_done(
@@ -290,10 +317,15 @@ impl Engine {
         if !self.range.staging.copy_ended(number, member) {
             return;
         }
-        if refused {
-            self.range.jobs[id].error = Some(RequestError::Io);
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let job = &mut self.range.jobs[id];
+            next = job.log.beside;
+            if refused {
+                job.error = Some(RequestError::Io);
+            }
+            self.range.jobs.one_done(id);
         }
-        self.range.jobs.one_done(id);
     }
 
     /// A job does not need room for a marker any more.

@@ -2,7 +2,9 @@
 //! Dean and Barroso, "The Tail at Scale").
 //!
 //! Invariants:
-//! - An entry counts when it is on as many members as it has to be, whichever these are.
+//! - An entry counts when it is on as many members as it has to be, whichever these are. Entries that share a
+//!   header are written by the same I/O, so they count together, and how they are being written is known of the
+//!   first of them.
 //! - A copy that is stored later is none: its memory may have been a user's again, and have changed. Its
 //!   room is taken until that I/O has ended.
 
@@ -43,12 +45,13 @@ impl Staging {
         self.entry_mut(number).copying = Copying { under_way: members, lacks, extra: 0 };
     }
 
-    /// Whether an entry lacks copies.
+    /// Whether an entry lacks copies, be it alone or written with others.
     pub(in crate::engine) fn is_waited_for(&self, number: u64) -> bool {
-        self.entry(number).copying.lacks > 0
+        let lead = self.entry(number).lead;
+        lead >= self.front() && self.entry(lead).copying.lacks > 0
     }
 
-    /// An entry takes long: as many others as it lacks copies get it, of those that are `calm`, those with the
+    /// An entry takes long, the first of those that share its header: as many others as it lacks copies get it, of those that are `calm`, those with the
     /// least `burden` first. Tells which, and where; none if there is no room.
     pub(in crate::engine) fn begin_others(
         &mut self,
@@ -59,21 +62,20 @@ impl Staging {
         let entry = self.entry(number);
         let (lacks, others) = (usize::from(entry.copying.lacks), calm.minus(entry.written_to()));
         let most = lacks.min(COPIES_MAX - usize::from(entry.copies)).min(EXTRA_MAX - self.extra);
-        let (blocks, header) = entry.size();
+        let blocks = u64::from(self.size(number).blocks());
         let mut begun = Vec::new();
         for _ in 0..most {
             let taken: Set<_> = begun.iter().map(|&(member, _)| member).collect();
-            let Some(member) = self.next_holder(others.minus(taken), blocks.into(), &burden) else {
+            let Some(member) = self.next_holder(others.minus(taken), blocks, &burden) else {
                 break;
             };
-            let payload = self.take_room(number, member, (blocks, header));
-            let entry = self.entry_mut(number);
-            entry.add_copy(member, payload);
-            entry.holders = entry.holders.with(member);
-            entry.copying.under_way = entry.copying.under_way.with(member);
-            entry.copying.extra += 1;
+            let at = self.take_room(number, member);
+            self.sharing_mut(number).for_each(|entry| entry.holders = entry.holders.with(member));
+            let copying = &mut self.entry_mut(number).copying;
+            copying.under_way = copying.under_way.with(member);
+            copying.extra += 1;
             self.extra += 1;
-            begun.push((member, Pba(payload.0 - u64::from(header))));
+            begun.push((member, at));
         }
         begun
     }
@@ -86,10 +88,12 @@ impl Staging {
         copying.under_way = copying.under_way.without(member);
         let counts = copying.lacks > 0;
         copying.lacks -= u8::from(counts);
-        if counts && copying.lacks == 0 {
-            entry.holders = entry.holders.minus(copying.under_way);
+        let late = copying.under_way;
+        let (enough, is_over) = (counts && copying.lacks == 0, copying.is_over());
+        if enough {
+            self.sharing_mut(number).for_each(|entry| entry.holders = entry.holders.minus(late));
         }
-        if copying.is_over() {
+        if is_over {
             self.extra -= usize::from(core::mem::take(&mut self.entry_mut(number).copying.extra));
         }
         counts

@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::Staging;
 use super::copying::{COPIES_MAX, Copying};
+use super::{Size, Staging};
+use crate::engine::JobId;
 use crate::geometry::{Layout, Role};
 use crate::meta::{self, ArrayRecord, JournalHeader, JournalRun, Log};
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
@@ -25,6 +26,8 @@ pub(in crate::engine) struct Run {
 pub(in crate::engine) struct Logged {
     /// The entry that it writes.
     pub(in crate::engine) staged: Option<u64>,
+    /// The next of the jobs whose entries share a header with its own.
+    pub(in crate::engine) beside: Option<JobId>,
     /// It writes over what is staged.
     pub(in crate::engine) covers: bool,
     /// There is room for its marker.
@@ -59,7 +62,11 @@ pub(super) struct Entry {
     pub(super) payload: [(MemberId, Pba); COPIES_MAX],
     /// How many members it was written to.
     pub(super) copies: u8,
-    /// How it is being written.
+    /// The first of the entries that share a header with it, and are written as one: itself if none does.
+    pub(super) lead: u64,
+    /// How many these are; of the first of them.
+    pub(super) sharing: u32,
+    /// How they are being written; of the first of them.
     pub(super) copying: Copying,
     /// How many blocks of payload it has.
     pub(super) blocks: u32,
@@ -95,6 +102,8 @@ impl Entry {
             holders,
             payload: [(MemberId(0), Pba(0)); COPIES_MAX],
             copies: 0,
+            lead: number,
+            sharing: 1,
             copying: Copying::default(),
             blocks,
             runs,
@@ -104,16 +113,6 @@ impl Entry {
             pins: 0,
             since: Instant::ORIGIN,
         }
-    }
-
-    fn header_blocks(&self) -> u32 {
-        meta::journal_header_blocks(self.blocks, self.runs.len() as u32)
-    }
-
-    /// How many blocks it has in all, and how many of them are its header.
-    pub(super) fn size(&self) -> (u32, u32) {
-        let header = self.header_blocks();
-        (header + self.blocks, header)
     }
 
     /// It is written to another member, too, where its payload begins there.
@@ -144,29 +143,53 @@ impl Entry {
 }
 
 impl Staging {
-    /// Where an entry that has just begun is to be written, and how many blocks it has.
+    /// An entry, and those that share a header with it, of which it is the first.
+    pub(super) fn sharing(&self, lead: u64) -> impl Iterator<Item = &Entry> + Clone {
+        let first = self.index(lead as u32);
+        self.entries.range(first..first + self.entries[first].sharing as usize)
+    }
+
+    /// The same.
+    pub(super) fn sharing_mut(&mut self, lead: u64) -> impl Iterator<Item = &mut Entry> {
+        let first = self.index(lead as u32);
+        let sharing = self.entries[first].sharing as usize;
+        self.entries.range_mut(first..first + sharing)
+    }
+
+    /// How large an entry is with those that share a header with it, of which it is the first.
+    pub(super) fn size(&self, lead: u64) -> Size {
+        let sizes =
+            self.sharing(lead).map(|entry| Size::with(entry.blocks, entry.runs.len() as u32));
+        sizes.reduce(Size::plus).unwrap_or_default()
+    }
+
+    /// Where an entry that has just begun is to be written, and how many blocks it has, with those that share a
+    /// header with it, of which it is the first.
     pub(in crate::engine) fn places(
         &self,
         number: u64,
     ) -> (impl Iterator<Item = (MemberId, Pba)> + use<>, u32) {
         let entry = self.entry(number);
-        let (blocks, header) = entry.size();
+        let size = self.size(number);
+        let (blocks, header) = (size.blocks(), size.header_blocks());
         let places = entry.payload.into_iter().take(usize::from(entry.copies));
         (places.map(move |(member, at)| (member, Pba(at.0 - u64::from(header)))), blocks)
     }
 
-    /// How many header blocks an entry begins with.
+    /// How many header blocks an entry begins with, the first of those that share them.
     pub(in crate::engine) fn header_blocks(&self, number: u64) -> u32 {
-        self.entry(number).header_blocks()
+        self.size(number).header_blocks()
     }
 
-    /// The memory that an entry's payload comes from, and how many blocks of it, in order.
+    /// The memory that the payload of an entry comes from and of those that share its header, of which it is the
+    /// first, and how many blocks of it, in order.
     pub(in crate::engine) fn payload(&self, number: u64, mut visit: impl FnMut(Mem, u32)) {
-        self.entry(number).payload_runs().iter().for_each(|run| visit(run.mem, run.blocks));
+        let runs = self.sharing(number).flat_map(Entry::payload_runs);
+        runs.for_each(|run| visit(run.mem, run.blocks));
     }
 
-    /// Encodes the header blocks of an entry as one of its holders gets them. `crc_of` gives the checksum
-    /// of one block of memory.
+    /// Encodes the header blocks of an entry, the first of those that share them, as one of its holders gets
+    /// them. `crc_of` gives the checksum of one block of memory.
     pub(in crate::engine) fn encode(
         &self,
         number: u64,
@@ -179,6 +202,7 @@ impl Staging {
         let place = entry.places().iter().find(|(holder, _)| *holder == member);
         let Some(&(_, payload)) = place else { return };
         let first_open = self.first_open.max(self.front()).min(number);
+        let headers = self.size(number).header_blocks();
         let header = JournalHeader {
             log: Log::Staging,
             array: record.array,
@@ -187,16 +211,57 @@ impl Staging {
             tail: entry.tail,
             open: u32::try_from(number - first_open).unwrap_or(u32::MAX),
             member,
-            at: payload.0 - u64::from(entry.header_blocks()) - self.start.0,
+            at: payload.0 - u64::from(headers) - self.start.0,
             holders: entry.holders,
             stripe: entry.stripe,
         };
-        let runs = entry.runs.iter().map(|run| JournalRun {
-            member: geo.member(entry.stripe, run.role),
-            row: run.row,
-            blocks: run.blocks,
+        let runs = self.sharing(number).flat_map(|entry| {
+            entry.runs.iter().map(|run| JournalRun {
+                member: geo.member(entry.stripe, run.role),
+                row: run.row,
+                blocks: run.blocks,
+            })
         });
-        let crcs = entry.payload_blocks().map(&mut crc_of);
-        meta::encode_journal_header(&header, runs, crcs, into);
+        let crcs = self.sharing(number).flat_map(Entry::payload_blocks).map(&mut crc_of);
+        if entry.sharing == 1 {
+            return meta::encode_journal_header(&header, runs, crcs, into);
+        }
+        let parts = self.sharing(number).map(|entry| (entry.stripe, entry.runs.len() as u32));
+        meta::encode_shared(&header, parts, runs, crcs, into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Log;
+    use super::*;
+
+    #[test]
+    fn the_room_of_entries_that_share_a_header_is_free_with_the_last() {
+        let mut log = Log::new(0);
+        let run = Run { role: Role(0), row: 0, blocks: 1, mem: Mem::Zero };
+        let size = Log::size(1).plus(Log::size(1)).plus(Log::size(1));
+        let holders = log.staging.holders_for(size, log.able(), |_| 0).expect("there is room");
+        let first = log.staging.begin_data(Instant(7), 3, holders, |index, runs| {
+            runs.push(run);
+            Stripe(index as u64)
+        });
+        assert_eq!(log.staging.places(first).1, 4, "a header, and a block of each");
+        (first..first + 3).for_each(|number| {
+            assert_eq!(log.staging.stored(number, &[], &log.layout), (1, 0));
+        });
+        let place = |log: &Log, number| log.staging.best_holder(number, Set::EMPTY, |_| 0);
+        let [(_, Pba(one)), (_, Pba(other))] =
+            [first, first + 2].map(|number| place(&log, number).expect("it is there"));
+        assert_eq!(other, one + 2);
+        for left in [2, 1] {
+            log.bring_home(2 - left, 1);
+            log.flush();
+            assert!(log.tell() && log.staging.front() == first + 3 - left);
+            assert!(log.staging.used().0 >= 4, "{left} of them need it");
+        }
+        log.bring_home(2, 1);
+        log.flush();
+        assert!(log.tell() && log.staging.used().0 < 4);
     }
 }

@@ -38,6 +38,7 @@ mod rate;
 mod reading;
 mod reclaim;
 mod room;
+mod size;
 mod table;
 mod trim;
 
@@ -51,7 +52,7 @@ use det::Instant;
 use super::hold::Hold;
 use super::ring::Ring;
 use crate::geometry::Geometry;
-use crate::meta::{ArrayRecord, Replay};
+use crate::meta::{ArrayRecord, Features, Replay};
 use crate::redirects::Redirects;
 use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 
@@ -62,7 +63,7 @@ use memory::Memory;
 pub(super) use memory::{Kept, Slot};
 use rate::HomeRate;
 pub(super) use reclaim::Haste;
-pub(super) use room::Size;
+pub(super) use size::Size;
 use trim::Trim;
 
 const BUCKETS: usize = 4096;
@@ -89,6 +90,8 @@ pub(super) struct Staging {
     rings: Vec<Ring<Placed>>,
     /// How many of them are members'.
     members: usize,
+    /// Entries may share a header.
+    shares: bool,
     /// Entries before this one may be on fewer.
     thin_until: u64,
     /// In the order of their numbers, without a gap.
@@ -167,6 +170,7 @@ impl Staging {
         let copies = record.greatest_redundancy() + 1;
         let rings = record.places().map(blocks);
         let mut staging = Self::empty((geo.members(), copies), start, rings, found);
+        staging.shares = record.features.incompatible & Features::SHARED_HEADERS != 0;
         let most = u32::try_from(staging.table.capacity()).unwrap_or(u32::MAX);
         staging.memory = Memory::new(blocks_kept.min(most), record.layout().chunk(), first);
         for replay in recovered {
@@ -194,6 +198,7 @@ impl Staging {
             copies,
             rings,
             members,
+            shares: false,
             thin_until: 0,
             entries: VecDeque::new(),
             next: 1,
@@ -259,6 +264,11 @@ impl Staging {
     /// Whether writes may be staged: there is a log, and it is not being emptied.
     pub(super) fn is_open(&self) -> bool {
         self.exists() && !self.draining
+    }
+
+    /// Whether entries may share a header.
+    pub(super) fn shares(&self) -> bool {
+        self.shares
     }
 
     /// Whether there are places for staging devices.
@@ -387,7 +397,10 @@ mod tests {
             let holders = self.staging.holders_for(Self::size(blocks), calm, |_| 0);
             let run = Run { role: Role(0), row: 0, blocks, mem: Mem::Zero };
             let holders = holders.expect("there is room");
-            self.staging.begin_data(Instant(7), Stripe(stripe), holders, |runs| runs.push(run))
+            self.staging.begin_data(Instant(7), 1, holders, |_, runs| {
+                runs.push(run);
+                Stripe(stripe)
+            })
         }
 
         /// Stages them.
@@ -449,7 +462,10 @@ mod tests {
         assert_eq!(log.staging.find_dirty(log.lba(3, 2)), Some((later - 1, 2)));
         let run = Run { role: Role(0), row: 1, blocks: 3, mem: Mem::Zero };
         let holders = log.staging.holders_for_note([log.able(), Set::EMPTY, Set::EMPTY], false);
-        let marker = log.staging.begin_marker(Stripe(3), holders, |runs| runs.push(run));
+        let marker = log.staging.begin_marker(holders, |runs| {
+            runs.push(run);
+            Stripe(3)
+        });
         assert_eq!(log.staging.dirty(), 4, "it says nothing before it is durable");
         assert_eq!(log.staging.stored(marker, &[], &log.layout), (0, 0), "it stages nothing");
         assert_eq!((log.staging.dirty(), log.staging.concerns(Stripe(3))), (1, true));

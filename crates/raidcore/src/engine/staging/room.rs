@@ -5,10 +5,8 @@ use core::mem;
 
 use det::Instant;
 
-use super::{Entry, Kept, Kind, Run, Staging, Telling};
+use super::{Entry, Kept, Kind, Run, Size, Staging, Telling};
 use crate::geometry::Layout;
-use crate::meta;
-use crate::plan::Piece;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// Blocks of a ring that staged writes leave free, so that markers and tails find room.
@@ -16,28 +14,6 @@ pub(super) const RESERVE: u64 = 8;
 
 /// An entry takes at most this part of a ring.
 const SHARE: u64 = 4;
-
-/// How large the entry of a write is at most.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct Size {
-    /// Blocks of payload.
-    blocks: u32,
-    /// Runs that they come in.
-    runs: u32,
-}
-
-impl Size {
-    /// Of a write of these pieces.
-    pub(in crate::engine) fn of(pieces: &[Piece]) -> Self {
-        let blocks = pieces.iter().map(|piece| piece.blocks).sum();
-        Self { blocks, runs: pieces.len() as u32 }
-    }
-
-    /// How many blocks of a ring it takes.
-    fn on_ring(self) -> u64 {
-        u64::from(meta::journal_header_blocks(self.blocks, self.runs) + self.blocks)
-    }
-}
 
 impl Staging {
     // Holders.
@@ -52,7 +28,7 @@ impl Staging {
     ) -> Option<Set<MemberId>> {
         let mut holders = Set::EMPTY;
         while holders.len() < self.copies {
-            let next = self.next_holder(calm.minus(holders), size.on_ring(), &burden);
+            let next = self.next_holder(calm.minus(holders), size.blocks().into(), &burden);
             holders = holders.with(next?);
         }
         Some(holders)
@@ -99,11 +75,16 @@ impl Staging {
         calm: Set<MemberId>,
         burden: impl Fn(MemberId) -> u32,
     ) -> bool {
-        let room = self.payload + size.blocks as usize <= self.table.capacity()
-            && size.on_ring() <= self.len / SHARE
+        let room = self.payload + size.entries().1 as usize <= self.table.capacity()
+            && self.is_possible(size)
             && self.holders_for(size, calm, burden).is_some();
         self.starved |= !room && self.dirty > 0;
         room
+    }
+
+    /// Whether an entry may be so large.
+    pub(in crate::engine) fn is_possible(&self, size: Size) -> bool {
+        u64::from(size.blocks()) <= self.len / SHARE
     }
 
     /// Makes sure that there will be room for a marker, whichever members are `able`. If there is none,
@@ -143,28 +124,28 @@ impl Staging {
 
     // Entries.
 
-    /// A new entry of a staged write; `fill` gives its runs.
+    /// New entries of staged writes, which share a header if they are several; `fill` gives the runs of each,
+    /// and its stripe. Tells the first one's number.
     pub(in crate::engine) fn begin_data(
         &mut self,
         now: Instant,
-        stripe: Stripe,
+        writes: usize,
         holders: Set<MemberId>,
-        fill: impl FnOnce(&mut Vec<Run>),
+        fill: impl FnMut(usize, &mut Vec<Run>) -> Stripe,
     ) -> u64 {
         self.staged_at = now;
-        let number = self.begin(Kind::Data, stripe, holders, fill);
-        self.entry_mut(number).since = now;
+        let number = self.begin(Kind::Data, writes, holders, fill);
+        self.sharing_mut(number).for_each(|entry| entry.since = now);
         number
     }
 
     /// A new entry that says that home counts where these runs are.
     pub(in crate::engine) fn begin_marker(
         &mut self,
-        stripe: Stripe,
         holders: Set<MemberId>,
-        fill: impl FnOnce(&mut Vec<Run>),
+        mut fill: impl FnMut(&mut Vec<Run>) -> Stripe,
     ) -> u64 {
-        self.begin(Kind::Marker, stripe, holders, fill)
+        self.begin(Kind::Marker, 1, holders, |_, runs| fill(runs))
     }
 
     /// A new entry that does nothing but tell the tail, on a note's holders, if there are enough.
@@ -178,49 +159,54 @@ impl Staging {
         if holders.is_empty() || !self.are_enough(holders, able) {
             return None;
         }
-        let number = self.begin(Kind::Tail, Stripe(0), holders, |_| ());
+        let number = self.begin(Kind::Tail, 1, holders, |_, _| Stripe(0));
         self.telling = Some(Telling { number, outstanding: self.places(number).0.count() });
         Some(number)
     }
 
-    /// A new entry, with room in its holders' rings.
+    /// So many new entries, with room in their holders' rings. Tells the first one's number.
     fn begin(
         &mut self,
         kind: Kind,
-        stripe: Stripe,
+        count: usize,
         holders: Set<MemberId>,
-        fill: impl FnOnce(&mut Vec<Run>),
+        mut fill: impl FnMut(usize, &mut Vec<Run>) -> Stripe,
     ) -> u64 {
-        let mut runs = self.spare.pop().unwrap_or_default();
-        fill(&mut runs);
-        let (number, tail) = (self.next, self.tail_now());
-        let mut entry = Entry::new(number, kind, stripe, holders, runs);
-        entry.tail = tail;
-        for member in holders {
-            let payload = self.take_room(number, member, entry.size());
-            entry.add_copy(member, payload);
+        let (lead, tail) = (self.next, self.tail_now());
+        for (index, number) in (0..count).zip(lead..) {
+            let mut runs = self.spare.pop().unwrap_or_default();
+            let stripe = fill(index, &mut runs);
+            let mut entry = Entry::new(number, kind, stripe, holders, runs);
+            (entry.tail, entry.lead) = (tail, lead);
+            self.payload += entry.blocks as usize;
+            self.entries.push_back(entry);
         }
-        self.next += 1;
+        self.next += count as u64;
+        self.entry_mut(lead).sharing = count as u32;
+        holders.for_each(|member| {
+            self.take_room(lead, member);
+        });
         self.announced = self.announced.max(tail);
-        self.payload += entry.blocks as usize;
         self.turn = (self.turn + 1) % self.members;
-        self.entries.push_back(entry);
-        number
+        lead
     }
 
-    /// An entry of so many blocks, of which so many are its header, gets room in a holder's ring. Tells where
-    /// its payload begins there.
-    pub(super) fn take_room(
-        &mut self,
-        number: u64,
-        holder: MemberId,
-        (blocks, header): (u32, u32),
-    ) -> Pba {
+    /// An entry gets room in a holder's ring, with those that share its header, of which it is the first. Tells
+    /// where it begins there. Their room is free when the last of them is void.
+    pub(super) fn take_room(&mut self, lead: u64, holder: MemberId) -> Pba {
+        let size = self.size(lead);
+        let last = lead + u64::from(self.entry(lead).sharing) - 1;
         let ring = &mut self.rings[holder.index()];
-        let at = ring.append(u64::from(blocks), 0, |at| (number, at));
+        let at = ring.append(u64::from(size.blocks()), 0, |at| (last, at));
         let at = at.expect("holders have room");
         self.trim.appended(holder, &self.rings[holder.index()]);
-        Pba(self.start.0 + at + u64::from(header))
+        let begins = self.start.0 + at;
+        let mut payload = begins + u64::from(size.header_blocks());
+        for entry in self.sharing_mut(lead) {
+            entry.add_copy(holder, Pba(payload));
+            payload += u64::from(entry.blocks);
+        }
+        Pba(begins)
     }
 
     /// A job's entry is on its holders: what it says counts. The first blocks of its payload are `kept` in
@@ -480,7 +466,7 @@ mod tests {
         let geo = Geometry::new(Level::Raid6, 6, 8, 64).expect("it is possible");
         let mut staging = Staging::empty((6, 3), Pba(100), core::iter::repeat_n(RING, 6), 0);
         let holders = staging.holders_for_note([geo.member_set(), Set::EMPTY, Set::EMPTY], true);
-        let number = staging.begin(Kind::Tail, Stripe(0), holders, |_| ());
+        let number = staging.begin(Kind::Tail, 1, holders, |_, _| Stripe(0));
         // As many as may be lost, one more, and one in place of the member that leaves.
         assert_eq!(holders.len(), 4);
         assert_eq!(staging.places(number).0.map(|(member, _)| member).collect::<Set<_>>(), holders);

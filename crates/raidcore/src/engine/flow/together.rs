@@ -1,0 +1,68 @@
+//! Jobs store writes together in the staging log.
+
+use alloc::vec::Vec;
+
+use crate::engine::array::Array;
+use crate::engine::range::Range;
+use crate::engine::stage::Stage;
+use crate::engine::staging::Size;
+use crate::engine::together::Together;
+use crate::engine::{Action, Engine, JobId};
+use crate::units::{MemberId, Set};
+
+impl Engine {
+    /// Whether a job's write is gathered, to be stored with others that come at the same moment. One that is
+    /// alone is not.
+    pub(super) fn is_gathered(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
+        let size = Size::of(&self.range.jobs[id].pieces);
+        let Range { staging, jobs, together, .. } = &mut self.range;
+        if !staging.shares() || !Together::takes(size) || !jobs.serves_several() {
+            return false;
+        }
+        let all = together.with(size).filter(|&all| staging.is_possible(all));
+        if all.is_none() {
+            self.store_gathered(out);
+        }
+        self.range.jobs[id].outstanding += 1;
+        self.range.together.add(id, all.unwrap_or(size), self.now);
+        true
+    }
+
+    /// Stores what was gathered; each by itself if there is no room for all as one.
+    pub(in super::super) fn store_gathered(&mut self, out: &mut Vec<Action>) {
+        let (gathered, size) = self.range.together.begin();
+        for &id in &gathered {
+            self.range.jobs[id].outstanding -= 1;
+        }
+        match self.holders_for(size) {
+            Some(holders) => {
+                self.store_on(&gathered, holders, out);
+                gathered.iter().for_each(|&id| self.go_on(id, Stage::Record));
+            }
+            None => {
+                for &id in &gathered {
+                    let next = self.store_alone(id, out);
+                    self.go_on(id, next);
+                }
+            }
+        }
+        self.range.together.end(gathered);
+    }
+
+    /// The holders of the entries of writes of this size, if there are enough with room.
+    pub(super) fn holders_for(&self, size: Size) -> Option<Set<MemberId>> {
+        let Array { membership, steering, flights, .. } = &self.array;
+        let calm = membership.able().minus(steering.busy());
+        let burden = |member| steering.burden(member, flights.of(member));
+        self.range.staging.holders_for(size, calm, burden)
+    }
+
+    /// A job that has waited goes on with this stage.
+    fn go_on(&mut self, id: JobId, next: Stage) {
+        let job = &mut self.range.jobs[id];
+        job.stage = next;
+        if job.outstanding == 0 && !job.queued {
+            self.range.jobs.make_ready(id);
+        }
+    }
+}
