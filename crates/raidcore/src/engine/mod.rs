@@ -6,7 +6,8 @@
 //! is *staged* goes from plan to the staging log, and from there to record.
 //!
 //! Invariants:
-//! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for.
+//! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for, but for a moment that
+//!   has passed, or [`Engine::deadline`].
 //! - A stripe is changed only under its exclusive lock, and a plan is made under the lock.
 //! - Before a member changes, what makes the change repairable after a crash is durable: the
 //!   journal entry where the write is partial or the array degraded, the region's bit where there is no

@@ -11,11 +11,13 @@
 //!
 //! Payload can't pass for an entry. Users may write a copy of a header of this very array (an image
 //! of a member, say). The scan skips the payload of an intact entry. So it sees payload only if the
-//! entry's header is gone or damaged, or its write was torn. A copied header is accepted only at
+//! entry's header is gone or damaged, or its write was torn, or it lies under a header that entries share and
+//! is not intact: what was written there later is found. A copied header is accepted only at
 //! the same place in the same member's ring and in the same epoch as its original. The original has
 //! been overwritten, so it was below a durable tail, and its copy is not live. A user who forges a
 //! header could at most write blocks of the array, which users can do anyway.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::checksum::checksum;
@@ -275,19 +277,26 @@ pub fn scan<R: Ring + ?Sized>(
     epoch: u64,
     member: MemberId,
 ) -> Vec<JournalEntry> {
-    let mut entries = Vec::new();
+    let (mut entries, mut payload) = (Vec::new(), BTreeMap::new());
     let mut at = 0;
     while at < blocks {
-        let found = decode(log, at, ring).filter(|(found, taken)| {
-            at + taken <= blocks
-                && found.iter().all(|JournalEntry { header, .. }| {
-                    (header.array, header.epoch) == (array, epoch)
-                        && (header.member, header.at) == (member, at)
-                })
+        if let Some(intact) = payload.remove(&at) {
+            at += intact;
+            continue;
+        }
+        let found = decode(log, at, ring).filter(|found| {
+            let JournalHeader { array: of, epoch: run, member: holder, at: place, .. } =
+                found.header;
+            (of, run, holder, place) == (array, epoch, member, at) && at + found.blocks <= blocks
         });
-        let (found, taken) = found.unwrap_or((Vec::new(), 1));
-        entries.extend(found);
-        at += taken;
+        let Some(found) = found else {
+            at += 1;
+            continue;
+        };
+        let of = |entry: &JournalEntry| (entry.payload_at, entry.crcs.len() as u64);
+        payload.extend(found.entries.iter().map(of).filter(|&(_, intact)| intact > 0));
+        at += found.headers;
+        entries.extend(found.entries);
     }
     entries.sort_by_key(|entry: &JournalEntry| entry.header.entry);
     entries.dedup_by_key(|entry| entry.header.entry);
@@ -354,9 +363,20 @@ impl Table {
     }
 }
 
-/// The entry that begins at a block of a ring, if it is intact, or those that share the header there, as far as
-/// they are; and how many blocks they take.
-fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<(Vec<JournalEntry>, u64)> {
+/// An intact header, and the entries whose header it is, as far as they are intact.
+pub(super) struct Found {
+    /// The header of the first.
+    pub(super) header: JournalHeader,
+    /// Its blocks.
+    pub(super) headers: u64,
+    /// Those, and the blocks of the payload of all.
+    pub(super) blocks: u64,
+    pub(super) entries: Vec<JournalEntry>,
+}
+
+/// What begins at a block of a ring, if it is an intact header, with an intact entry or with several that share
+/// it.
+fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<Found> {
     let first = ring.block(at)?;
     let headers = u64::from(header_blocks_at(log, first)?);
     if !has_magic(first, log.magic()) {
@@ -371,7 +391,8 @@ fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<(Vec<JournalE
         return None;
     }
     let entry = JournalEntry::read(header, runs, crcs, at + headers, ring)?;
-    Some(([entry].into(), headers + u64::from(payload)))
+    let blocks = headers + u64::from(payload);
+    Some(Found { header, headers, blocks, entries: [entry].into() })
 }
 
 impl JournalEntry {

@@ -1,14 +1,14 @@
 //! Entries of the staging log that several writes share: one header, and then the payload of each.
 //!
 //! The entries have numbers that follow each other, and are told apart by these as if each had a header of its
-//! own. What is not intact of one says nothing of the others.
+//! own. What is not intact of one says nothing of the others, and may be what was written there later.
 
 use alloc::vec::Vec;
 
 use super::codec::{Field, has_magic, seal};
 use super::journal::{
-    CRC_BYTES, HEADER_BYTES, JournalEntry, JournalHeader, JournalRun, Log, PAYLOAD, PAYLOAD_MAX,
-    RUN_BYTES, RUNS, Ring, Table, encode_fields, encode_runs, encode_sums,
+    CRC_BYTES, Found, HEADER_BYTES, JournalEntry, JournalHeader, JournalRun, Log, PAYLOAD,
+    PAYLOAD_MAX, RUN_BYTES, RUNS, Ring, Table, encode_fields, encode_runs, encode_sums,
 };
 use crate::units::{BLOCK_BYTES, Stripe};
 
@@ -75,12 +75,8 @@ pub(super) fn shared_blocks_at(first: &[u8]) -> Option<u32> {
     possible.then(|| shared_header_blocks(payload, runs, entries as u32))
 }
 
-/// The entries that share the header at a block of a ring, as far as they are intact, if that is; and how many
-/// blocks they take in all.
-pub(super) fn decode_shared<R: Ring + ?Sized>(
-    at: u64,
-    ring: &R,
-) -> Option<(Vec<JournalEntry>, u64)> {
+/// What begins at a block of a ring, if it is an intact header that entries share.
+pub(super) fn decode_shared<R: Ring + ?Sized>(at: u64, ring: &R) -> Option<Found> {
     let first = ring.block(at)?;
     let headers = u64::from(shared_blocks_at(first)?);
     let (count, payload) = (PARTS.u64(first) as usize, u64::from(PAYLOAD.u32(first)));
@@ -112,5 +108,6 @@ pub(super) fn decode_shared<R: Ring + ?Sized>(
         entries.extend(JournalEntry::read(header, own, sums, payload_at, ring));
         payload_at += blocks as u64;
     }
-    runs.is_empty().then_some((entries, headers + payload))
+    let found = Found { header: table.header, headers, blocks: headers + payload, entries };
+    runs.is_empty().then_some(found)
 }

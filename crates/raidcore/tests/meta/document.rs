@@ -312,6 +312,7 @@ fn entries_that_share_a_header_by_the_book() {
     assert_eq!(told, [((42, 40, 1, 7), 1, 4), ((43, 40, 2, 9), 2, 6)]);
     assert_eq!(found[1].crcs, [crc32c(&payload[2]), crc32c(&payload[3])]);
     assert!(scan_journal(Log::Journal, 8, &ring[..], ARRAY, EPOCH, MemberId(2)).is_empty());
+    assert!(scan_journal(Log::Staging, 7, &ring[..], ARRAY, EPOCH, MemberId(2)).is_empty());
 }
 
 #[test]

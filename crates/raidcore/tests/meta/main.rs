@@ -10,6 +10,7 @@ mod journal;
 mod maps;
 mod relaid;
 mod returns;
+mod shared;
 mod staging;
 mod superblock;
 mod world;

@@ -1,17 +1,24 @@
 //! Arrays that become others, at moments that seeds seldom have.
 
+use raidlog::ONLY;
+
 use super::phases::is_record;
+use super::staging::Log;
 use super::*;
 use crate::scenario::Becomes;
 
 /// A RAID5 that gets a fourth member; it is being started, and has moved nothing yet. Each window is of one
 /// stripe.
 fn growing() -> World {
-    let mut small = scenario(Level::Raid5, 3, Consistency::Journal);
+    grows(1, scenario(Level::Raid5, 3, Consistency::Journal))
+}
+
+/// Such an array, in a world whose power does not fail when it has just been started.
+fn grows(seed: u64, mut small: Scenario) -> World {
     small.journal = 512;
     let (level, blocks) = (Level::Raid5, small.chunk);
     small.reshape = Some(Becomes { level, more: 1, placement: 0, chunk: 0, blocks });
-    let mut world = play(1, small);
+    let mut world = play(seed, small);
     world.write_one(0);
     assert!(world.prepares_to_reshape());
     let number = world.command(Command::Stop);
@@ -43,4 +50,30 @@ fn a_request_for_a_window_waits_until_its_end_is_on_record() {
     world.cut_power();
     world.drain();
     assert_eq!(world.read_one(0), version);
+}
+
+/// Writes were gathered for the log when it begins to be emptied, so that stripes can be moved.
+#[test]
+fn what_is_gathered_for_the_log_is_moved_with_its_stripe() {
+    let mut small = scenario(Level::Raid5, 3, Consistency::Journal);
+    (small.staging, small.busy, small.whole_entries) = (128, 1, false);
+    let mut world = grows(2, small);
+    world.until(|world| world.engine().layout().frontier().is_some_and(|at| at.next >= 2));
+    world.command(Command::Pause);
+    world.until(|world| world.ios.is_empty());
+    world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
+    let next = world.engine().layout().frontier().expect("it is being reshaped").next;
+    let stripe = 3 * u64::from(world.scenario.chunk);
+    let lba = next * stripe;
+    world.ask(0, Op::Read, lba + 4 * stripe, 1);
+    world.ask(1, Op::Write, lba, 1);
+    world.ask(2, Op::Write, lba + 2 * stripe, 1);
+    let version = version_of(lba, &world.memory.payload[1][0]);
+    world.command(Command::Resume);
+    let before: Vec<_> = world.ios.iter().map(|pending| pending.io.id).collect();
+    world.step(Input::Tick);
+    world.end_all(|io| before.contains(&io.id));
+    world.end_all(|io| io.op == IoOp::Journal);
+    world.drain();
+    assert_eq!(world.read_one(lba), version);
 }

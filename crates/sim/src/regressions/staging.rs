@@ -11,6 +11,7 @@ use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::{MemberId, Set};
 use raidlog::ONLY;
 
+pub(super) use self::beside::Log;
 use super::*;
 use crate::disk::Sick;
 

@@ -55,6 +55,16 @@ pub(crate) const TOGETHER: &[Mutant] = &[
         "stripe: Stripe(PART_STRIPE.u64(if MUTANT { parts } else { part })),",
     ),
     mutant(
+        "together: what was gathered is staged after the entry that says that all is at home",
+        "engine/flow/together.rs",
+        "self.store_gathered(out);
+        self.range.staging.drain();",
+        "if !MUTANT {
+            self.store_gathered(out);
+        }
+        self.range.staging.drain();",
+    ),
+    mutant(
         "together: only the first of the writes fails",
         "engine/flow/store.rs",
         "            if refused {

@@ -41,14 +41,14 @@ impl Engine {
         if !all || pass.is_stuck() || self.phase != Phase::Serving {
             return false;
         }
+        let corrects = kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;
         if kind.stands_in() && closing == Closing::No && self.range.staging.exists() {
             // What is there then has nothing of what is staged, nor of what is void.
-            self.range.staging.drain();
+            self.drain_log(out);
             if !self.range.staging.is_drained() {
                 return false;
             }
         }
-        let corrects = kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;
         self.close_pass(kind, closing, corrects, out);
         self.array.background.is_idle()
     }

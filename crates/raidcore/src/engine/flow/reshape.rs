@@ -54,14 +54,14 @@ impl Engine {
         {
             return moved;
         }
-        while self.begins_window() || self.carry_on(out) {
+        while self.begins_window(out) || self.carry_on(out) {
             moved = true;
         }
         moved
     }
 
     /// Begins a window if none is under way, and one may begin.
-    fn begins_window(&mut self) -> bool {
+    fn begins_window(&mut self, out: &mut Vec<Action>) -> bool {
         if self.range.reshape.is_stuck() {
             // What is saved is the only copy.
             return false;
@@ -86,7 +86,7 @@ impl Engine {
         }
         if self.range.staging.exists() {
             // Entries of the log tell of stripes by their numbers.
-            self.range.staging.drain();
+            self.drain_log(out);
             if !self.range.staging.is_drained() {
                 return false;
             }

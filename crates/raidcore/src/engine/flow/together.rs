@@ -28,8 +28,11 @@ impl Engine {
         true
     }
 
-    /// Stores what was gathered; each by itself if there is no room for all as one.
+    /// Stores what was gathered, if anything was; each by itself if there is no room for all as one.
     pub(in super::super) fn store_gathered(&mut self, out: &mut Vec<Action>) {
+        if self.range.together.deadline().is_none() {
+            return;
+        }
         let (gathered, size) = self.range.together.begin();
         for &id in &gathered {
             self.range.jobs[id].outstanding -= 1;
@@ -47,6 +50,13 @@ impl Engine {
             }
         }
         self.range.together.end(gathered);
+    }
+
+    /// The log is to be emptied. What was gathered has its entries before the one that will say that it is: else
+    /// they would be found after that.
+    pub(super) fn drain_log(&mut self, out: &mut Vec<Action>) {
+        self.store_gathered(out);
+        self.range.staging.drain();
     }
 
     /// The holders of the entries of writes of this size, if there are enough with room.

@@ -133,6 +133,7 @@ impl Staging {
         holders: Set<MemberId>,
         fill: impl FnMut(usize, &mut Vec<Run>) -> Stripe,
     ) -> u64 {
+        debug_assert!(!self.draining, "nothing is staged in a log that is being emptied");
         self.staged_at = now;
         let number = self.begin(Kind::Data, writes, holders, fill);
         self.sharing_mut(number).for_each(|entry| entry.since = now);

@@ -8,9 +8,9 @@ use raidlog::ONLY;
 use super::super::*;
 
 /// Stages all writes, those that no member would delay, too.
-pub(super) struct Log {
+pub(in super::super) struct Log {
     /// How long entries wait before other members get them, too; for ever if none.
-    pub(super) patience: Option<Duration>,
+    pub(in super::super) patience: Option<Duration>,
 }
 
 impl SteeringPolicy for Log {
