@@ -60,7 +60,6 @@ mod spare_trim;
 mod stage;
 mod staging;
 mod steering;
-mod together;
 mod users;
 mod wait;
 mod warm;
@@ -174,7 +173,7 @@ impl Engine {
     pub fn step(&mut self, now: Instant, input: Input, out: &mut Vec<Action>) {
         self.now = self.now.max(now);
         let is_past = |at| at < self.now || matches!(input, Input::Tick);
-        if self.range.together.deadline().is_some_and(is_past) {
+        if self.range.staging.together.deadline().is_some_and(is_past) {
             self.store_gathered(out);
         }
         match input {
@@ -206,7 +205,7 @@ impl Engine {
         let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
         let log = self.log_trim_deadline().map(|at| (at, Why::Pace));
         let warm = self.range.warm.deadline(self.config.quiesce_delay).map(|at| (at, Why::Quiesce));
-        let gathered = self.range.together.deadline().map(|at| (at, Why::Gathered));
+        let gathered = self.range.staging.together.deadline().map(|at| (at, Why::Gathered));
         let all = [quiesce, pace, trim, log, patience, heal, warm, gathered];
         all.into_iter().flatten().min_by_key(|&(at, _)| at)
     }

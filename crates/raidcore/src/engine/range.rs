@@ -14,7 +14,6 @@ use super::regions::Regions;
 use super::replay::Replays;
 use super::reshape::Reshaping;
 use super::staging::Staging;
-use super::together::Together;
 use super::warm::Warm;
 use crate::meta::Assembled;
 
@@ -29,7 +28,6 @@ pub(super) struct Range {
     pub(super) journal: Journal,
     pub(super) replays: Replays,
     pub(super) staging: Staging,
-    pub(super) together: Together,
     pub(super) copies: Copies,
     pub(super) distributed: Distributed,
     pub(super) heat: Heat,
@@ -74,7 +72,6 @@ impl Range {
             journal: Journal::new(record, assembled.next_entry),
             replays: Replays::new(assembled.replay),
             staging,
-            together: Together::default(),
             copies: Copies::new(record),
             distributed: Distributed::new(record),
             heat: Heat::new(record.areas.stripes(), &assembled.popularity),

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::checksum::checksum;
-use super::journal::Ring;
+use super::headers::Ring;
 use crate::units::{BLOCK_BYTES, Pba};
 
 /// A device, as assembly sees it.

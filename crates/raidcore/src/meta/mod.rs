@@ -7,6 +7,7 @@ mod checksum;
 mod codec;
 mod create;
 mod entries;
+mod headers;
 mod image;
 mod imported;
 mod journal;
@@ -42,12 +43,12 @@ pub use checksum::checksum;
 pub use codec::{CodecError, FORMAT};
 pub use create::NewArray;
 pub use entries::Entries;
+pub use headers::{JournalEntry, JournalHeader, JournalRun, Log, Ring};
 pub use image::{Image, MemberImage, Unreadable};
 pub use imported::ImportedArray;
 pub use journal::{
-    JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, Ring,
-    encode_header as encode_journal_header, header_blocks as journal_header_blocks,
-    scan as scan_journal,
+    Replay, ReplayRun, encode_header as encode_journal_header,
+    header_blocks as journal_header_blocks, scan as scan_journal,
 };
 pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
 pub use layout::{

@@ -21,8 +21,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::iter;
 
+use super::headers::{JournalEntry, JournalHeader, JournalRun, Log};
 use super::image::{Image, RingOf, there};
-use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
+use super::journal::{Replay, ReplayRun, scan};
 use super::page::BitMap;
 use super::problem::Warning;
 use super::ranges::Filling;

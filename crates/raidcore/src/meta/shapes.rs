@@ -1,6 +1,7 @@
 //! What an array of a shape can have, and what it takes.
 
-use super::journal::{PAYLOAD_MAX, header_blocks};
+use super::headers::PAYLOAD_MAX;
+use super::journal::header_blocks;
 use super::record::Consistency;
 use crate::geometry::Geometry;
 use crate::units::Stripe;

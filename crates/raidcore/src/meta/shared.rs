@@ -6,14 +6,14 @@
 use alloc::vec::Vec;
 
 use super::codec::{Field, has_magic, seal};
-use super::journal::{
+use super::headers::{
     CRC_BYTES, Found, HEADER_BYTES, JournalEntry, JournalHeader, JournalRun, Log, PAYLOAD,
     PAYLOAD_MAX, RUN_BYTES, RUNS, Ring, Table, encode_fields, encode_runs, encode_sums,
 };
 use crate::units::{BLOCK_BYTES, Stripe};
 
 /// How many entries there are.
-const PARTS: Field<8> = super::journal::STRIPE;
+const PARTS: Field<8> = super::headers::STRIPE;
 
 const PART_STRIPE: Field<8> = Field { at: 0 };
 const PART_RUNS: Field<4> = PART_STRIPE.then();

@@ -6,8 +6,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::checksum::checksum;
+use super::headers::Log;
 use super::image::{Image, MemberImage, Unreadable};
-use super::journal::{Log, header_blocks_at};
+use super::journal::header_blocks_at;
 use crate::units::{BLOCK_BYTES, Pba};
 
 /// A member's part of the staging log: possible headers, and checksums of all blocks.

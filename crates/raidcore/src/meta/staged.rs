@@ -10,8 +10,9 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::headers::{JournalEntry, Log};
 use super::image::{Image, RingOf};
-use super::journal::{JournalEntry, Log, Replay, scan};
+use super::journal::{Replay, scan};
 use super::problem::Warning;
 use super::record::ArrayRecord;
 use super::rings::{blocks_of, is_possible, unwritten};

@@ -133,8 +133,8 @@ impl Engine {
         self.array.flights.of(member) + bound as u32
     }
 
-    /// The users' requests that an I/O under way is for; none if it is for the array's own sake, or nobody waits
-    /// for it any more.
+    /// The users' requests that an I/O under way is for; none if it is for the array's own sake, or no request
+    /// waits for it any more.
     ///
     /// # Panics
     /// If the I/O has ended.

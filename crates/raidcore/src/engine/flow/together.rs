@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 use crate::engine::array::Array;
 use crate::engine::range::Range;
 use crate::engine::stage::Stage;
-use crate::engine::staging::Size;
-use crate::engine::together::Together;
+use crate::engine::staging::{Size, Together};
 use crate::engine::{Action, Engine, JobId};
 use crate::units::{MemberId, Set};
 
@@ -15,25 +14,25 @@ impl Engine {
     /// alone is not.
     pub(super) fn is_gathered(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
         let size = Size::of(&self.range.jobs[id].pieces);
-        let Range { staging, jobs, together, .. } = &mut self.range;
+        let Range { staging, jobs, .. } = &self.range;
         if !staging.shares() || !Together::takes(size) || !jobs.serves_several() {
             return false;
         }
-        let all = together.with(size).filter(|&all| staging.is_possible(all));
+        let all = staging.together.with(size).filter(|&all| staging.is_possible(all));
         if all.is_none() {
             self.store_gathered(out);
         }
         self.range.jobs[id].outstanding += 1;
-        self.range.together.add(id, all.unwrap_or(size), self.now);
+        self.range.staging.together.add(id, all.unwrap_or(size), self.now);
         true
     }
 
     /// Stores what was gathered, if anything was; each by itself if there is no room for all as one.
     pub(in super::super) fn store_gathered(&mut self, out: &mut Vec<Action>) {
-        if self.range.together.deadline().is_none() {
+        if self.range.staging.together.deadline().is_none() {
             return;
         }
-        let (gathered, size) = self.range.together.begin();
+        let (gathered, size) = self.range.staging.together.begin();
         for &id in &gathered {
             self.range.jobs[id].outstanding -= 1;
         }
@@ -49,7 +48,7 @@ impl Engine {
                 }
             }
         }
-        self.range.together.end(gathered);
+        self.range.staging.together.end(gathered);
     }
 
     /// The log is to be emptied. What was gathered has its entries before the one that will say that it is: else

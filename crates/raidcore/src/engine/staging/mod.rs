@@ -40,6 +40,7 @@ mod reclaim;
 mod room;
 mod size;
 mod table;
+mod together;
 mod trim;
 
 use alloc::boxed::Box;
@@ -64,6 +65,7 @@ pub(super) use memory::{Kept, Slot};
 use rate::HomeRate;
 pub(super) use reclaim::Haste;
 pub(super) use size::Size;
+pub(super) use together::Together;
 use trim::Trim;
 
 const BUCKETS: usize = 4096;
@@ -92,6 +94,8 @@ pub(super) struct Staging {
     members: usize,
     /// Entries may share a header.
     shares: bool,
+    /// What waits for that.
+    pub(in crate::engine) together: Together,
     /// Entries before this one may be on fewer.
     thin_until: u64,
     /// In the order of their numbers, without a gap.
@@ -199,6 +203,7 @@ impl Staging {
             rings,
             members,
             shares: false,
+            together: Together::default(),
             thin_until: 0,
             entries: VecDeque::new(),
             next: 1,

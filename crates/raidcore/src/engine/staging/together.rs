@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::JobId;
-use super::staging::Size;
+use super::Size;
+use crate::engine::JobId;
 use crate::meta::SHARED_MAX;
 
 /// The most blocks of a write that is gathered: of a larger one the header is a small part.
@@ -18,7 +18,7 @@ const MOST: u32 = 128;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Together {
+pub(in crate::engine) struct Together {
     jobs: Vec<JobId>,
     size: Size,
     since: Instant,
@@ -26,19 +26,19 @@ pub(super) struct Together {
 
 impl Together {
     /// Whether a write of this size is one that others may share a header with.
-    pub(super) fn takes(size: Size) -> bool {
+    pub(in crate::engine) fn takes(size: Size) -> bool {
         size.entries().1 <= LARGEST
     }
 
     /// How large all are with one more; none if they would be too many.
-    pub(super) fn with(&self, size: Size) -> Option<Size> {
+    pub(in crate::engine) fn with(&self, size: Size) -> Option<Size> {
         let all = self.size.plus(size);
         let (writes, blocks) = all.entries();
         (writes <= SHARED_MAX && blocks <= MOST).then_some(all)
     }
 
     /// A job waits for others at this moment, which makes them so large.
-    pub(super) fn add(&mut self, id: JobId, all: Size, now: Instant) {
+    pub(in crate::engine) fn add(&mut self, id: JobId, all: Size, now: Instant) {
         if self.jobs.is_empty() {
             self.since = now;
         }
@@ -47,17 +47,17 @@ impl Together {
     }
 
     /// When they are to wait no more.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(in crate::engine) fn deadline(&self) -> Option<Instant> {
         (!self.jobs.is_empty()).then_some(self.since)
     }
 
     /// Those that have waited, and how large they are. [`Together::end`] takes them back.
-    pub(super) fn begin(&mut self) -> (Vec<JobId>, Size) {
+    pub(in crate::engine) fn begin(&mut self) -> (Vec<JobId>, Size) {
         (core::mem::take(&mut self.jobs), core::mem::take(&mut self.size))
     }
 
     /// They have been seen to.
-    pub(super) fn end(&mut self, mut jobs: Vec<JobId>) {
+    pub(in crate::engine) fn end(&mut self, mut jobs: Vec<JobId>) {
         jobs.clear();
         self.jobs = jobs;
     }
