@@ -23,8 +23,10 @@ for delay in 0 300000; do
         continue
     fi
     for kind in bitmap ppl; do
+        option=--consistency-policy=ppl
+        [[ $kind == ppl ]] || option=--bitmap=internal
         timed_members 5 "$delay"
-        serve_md --consistency-policy=$kind --level=raid5
+        serve_md "$option" --level=raid5
         measured "md $kind" "${work[@]}"
         stop_md
         drop_members
