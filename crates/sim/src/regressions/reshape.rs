@@ -52,9 +52,9 @@ fn a_request_for_a_window_waits_until_its_end_is_on_record() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// Writes were gathered for the log when it begins to be emptied, so that stripes can be moved.
-#[test]
-fn what_is_gathered_for_the_log_is_moved_with_its_stripe() {
+/// An array with a log that is being reshaped, which is paused after the second window, and the first block of
+/// the next one.
+fn paused() -> (World, u64) {
     let mut small = scenario(Level::Raid5, 3, Consistency::Journal);
     (small.staging, small.busy, small.whole_entries) = (128, 1, false);
     let mut world = grows(2, small);
@@ -63,16 +63,46 @@ fn what_is_gathered_for_the_log_is_moved_with_its_stripe() {
     world.until(|world| world.ios.is_empty());
     world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
     let next = world.engine().layout().frontier().expect("it is being reshaped").next;
-    let stripe = 3 * u64::from(world.scenario.chunk);
-    let lba = next * stripe;
-    world.ask(0, Op::Read, lba + 4 * stripe, 1);
+    let lba = next * 3 * u64::from(world.scenario.chunk);
+    (world, lba)
+}
+
+/// All I/O that is under way now ends.
+fn end_those_of_now(world: &mut World) {
+    let now: Vec<_> = world.ios.iter().map(|pending| pending.io.id).collect();
+    world.end_all(|io| now.contains(&io.id));
+}
+
+/// Writes were gathered for the log when it begins to be emptied, so that stripes can be moved.
+#[test]
+fn what_is_gathered_for_the_log_is_moved_with_its_stripe() {
+    let (mut world, lba) = paused();
+    world.ask(0, Op::Read, lba + 100, 1);
     world.ask(1, Op::Write, lba, 1);
-    world.ask(2, Op::Write, lba + 2 * stripe, 1);
+    world.ask(2, Op::Write, lba + 50, 1);
     let version = version_of(lba, &world.memory.payload[1][0]);
     world.command(Command::Resume);
     let before: Vec<_> = world.ios.iter().map(|pending| pending.io.id).collect();
     world.step(Input::Tick);
     world.end_all(|io| before.contains(&io.id));
+    world.end_all(|io| io.op == IoOp::Journal);
+    world.drain();
+    assert_eq!(world.read_one(lba), version);
+}
+
+/// The log tells that all is at home, and a write is on its way there, when it begins to be emptied.
+#[test]
+fn what_is_on_its_way_to_the_log_is_moved_with_its_stripe() {
+    let (mut world, lba) = paused();
+    world.ask(0, Op::Write, lba + 100, 1);
+    let tells = |io: &Io| io.op == IoOp::Journal && io.blocks == 1;
+    world.end_all(|io| !tells(io));
+    assert!(world.dirty() == 0 && world.ios.iter().any(|pending| tells(&pending.io)));
+    world.ask(1, Op::Write, lba, 1);
+    let version = version_of(lba, &world.memory.payload[1][0]);
+    world.command(Command::Resume);
+    world.end_all(tells);
+    end_those_of_now(&mut world);
     world.end_all(|io| io.op == IoOp::Journal);
     world.drain();
     assert_eq!(world.read_one(lba), version);

@@ -65,6 +65,12 @@ pub(crate) const TOGETHER: &[Mutant] = &[
         self.range.staging.drain();",
     ),
     mutant(
+        "drained: an entry that was under way before tells that nothing is staged",
+        "engine/staging/room.rs",
+        "let is_new = number >= self.drained_from;",
+        "let is_new = MUTANT || number >= self.drained_from;",
+    ),
+    mutant(
         "together: only the first of the writes fails",
         "engine/flow/store.rs",
         "            if refused {

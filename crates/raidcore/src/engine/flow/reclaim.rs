@@ -115,7 +115,7 @@ impl Engine {
                 let blocks = self.array.counters.reclaimed_blocks;
                 out.push(Action::Note(Note::StagedReclaimed { blocks }));
                 self.range.staging.reset();
-                self.array.membership.void_staged();
+                self.array.membership.begin_staging_anew();
                 self.record_change(out);
             }
             Some(_) if self.array.membership.recorder.is_durable() => self.phase = Phase::Serving,

@@ -141,7 +141,7 @@ impl Engine {
         self.array.membership.starts();
         if self.range.staging.exists() && self.range.staging.dirty() == 0 {
             // What may be left of it is not to be found again.
-            self.array.membership.void_staged();
+            self.array.membership.begin_staging_anew();
         }
         self.array.membership.look_at_members();
         self.phase = Phase::Starting;

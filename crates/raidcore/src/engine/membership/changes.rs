@@ -5,7 +5,10 @@ use super::Membership;
 use crate::meta::{
     Features, Policy, PolicyName, Reshape, ScrubRecord, SlotState, Spared, VolatileWrites,
 };
-use crate::units::{MemberId, Set};
+use crate::units::{MEMBERS_MAX, MemberId, Set};
+
+/// More epochs of the staging log than there can be between two records: a device that is lost counts up one.
+const EPOCHS_OF_A_RUN: u64 = 2 * MEMBERS_MAX as u64;
 
 impl Membership {
     /// The array is in use; journal entries of earlier starts are void.
@@ -39,6 +42,12 @@ impl Membership {
     /// What is staged is void.
     pub(in crate::engine) fn void_staged(&mut self) {
         self.recorder.record.staging_epoch += 1;
+    }
+
+    /// What a start has found staged is void, and what it has not found: before a crash entries may have been
+    /// of an epoch that was not on record yet.
+    pub(in crate::engine) fn begin_staging_anew(&mut self) {
+        self.recorder.record.staging_epoch += EPOCHS_OF_A_RUN;
     }
 
     /// All that is staged is on as many devices as it is meant to be.

@@ -148,6 +148,8 @@ pub(super) struct Staging {
     voiding: Option<u64>,
     /// It is to be emptied; nothing is staged meanwhile.
     draining: bool,
+    /// The next entry when it began to be.
+    drained_from: u64,
     /// Since it is, its being empty was told anew.
     drained: bool,
     /// Lists for the runs of entries to come.
@@ -233,6 +235,7 @@ impl Staging {
             unreadable: BTreeSet::new(),
             voiding: None,
             draining: false,
+            drained_from: 0,
             drained: false,
             spare: Vec::new(),
             turn: 0,
@@ -332,6 +335,7 @@ impl Staging {
     pub(super) fn drain(&mut self) {
         if !self.draining {
             self.draining = true;
+            self.drained_from = self.next;
             self.drained = false;
         }
     }
@@ -476,6 +480,26 @@ mod tests {
         assert_eq!((log.staging.dirty(), log.staging.concerns(Stripe(3))), (1, true));
         assert!(log.staging.is_dirty(log.lba(3, 0)) && !log.staging.is_staged(log.lba(3, 1)));
         log.staging.check(0);
+    }
+
+    #[test]
+    fn an_entry_that_was_under_way_does_not_tell_that_a_log_is_drained() {
+        let mut log = Log::new(0);
+        log.stage(0, 1);
+        log.bring_home(0, 1);
+        log.flush();
+        let tiers = [log.able(), Set::EMPTY, Set::EMPTY];
+        let tail = log.staging.begin_tail(tiers, false).expect("there are enough");
+        // It tells of all before it, and this comes after it.
+        let number = log.begin(1, 1, Set::EMPTY);
+        log.staging.drain();
+        assert!(log.staging.tail_stored().is_none() && log.staging.tail_stored() == Some(tail));
+        log.staging.advance(tail, None, &log.layout);
+        assert!(!log.staging.is_drained(), "something is on its way to the log");
+        log.staging.stored(number, &[], &log.layout);
+        log.bring_home(1, 1);
+        log.flush();
+        assert!(log.tell() && log.staging.is_drained());
     }
 
     #[test]

@@ -322,7 +322,9 @@ impl Staging {
             };
             leaving.is_none_or(stay)
         };
-        self.drained |= self.table.is_empty() && tail == number && is_known();
+        // What was under way when it began to be emptied may be followed by others that were, too.
+        let is_new = number >= self.drained_from;
+        self.drained |= is_new && self.table.is_empty() && tail == number && is_known();
     }
 
     /// What is before a tail is void: its room is free.
