@@ -2,7 +2,7 @@
 # machine: counted
 . /vm/measure.sh
 
-# A burst has room in the log. What lasts does not, and waits for what comes home.
+# A burst has room in the log. Of what lasts most comes home meanwhile.
 work=(
     "random writes 4K, depth 1:randwrite 4k 1 1500"
     "random writes 4K, depth 16:randwrite 4k 16 3000"
