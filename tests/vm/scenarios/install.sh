@@ -10,13 +10,16 @@ process() { systemctl show --property=MainPID --value "$unit"; }
 # The package's state in the system, as dpkg has it, and its version.
 installed() { dpkg-query --show --showformat='${db:Status-Status} ${Version}' evenkeel; }
 
+# do_dpkg OPTIONS...: it has to succeed.
+do_dpkg() { dpkg "$@" >/run/dpkg 2>&1 || fail "$(</run/dpkg)"; }
+
 failed() { systemctl list-units --failed --no-legend --plain 'evenkeel*' srv.mount; }
 
 # The content of all members.
 content() { cat "${members[@]}" | sha256sum; }
 
 say "it is installed: what has to run runs, and nothing is served"
-dpkg --install /vm/old.deb
+do_dpkg --install /vm/old.deb
 same "the package" "$(installed)" "installed 0.0.1-1"
 for each in evenkeel-scrub.timer evenkeel-monitor.service; do
     systemctl is-active --quiet "$each" || fail "$each does not run"
@@ -58,7 +61,7 @@ refused "is in use" evenkeel stop tank
 say "it is upgraded under load: the array's process stays, and is replaced by a restart of its service"
 load verify /srv/file --bs=4k --size=4M --iodepth=8
 under_load 100
-dpkg --install /vm/new.deb
+do_dpkg --install /vm/new.deb
 [[ $(installed) != *0.0.1-1 ]] || fail "it was not upgraded"
 same "the array's process" "$(process)" "$daemon"
 [[ $(readlink "/proc/$daemon/exe") == *deleted* ]] || fail "its program is the old one's"
@@ -91,7 +94,7 @@ evenkeel disk fail tank 1
 until [[ -e /root/by-service && -s /root/status ]]; do sleep 0.1; done
 mountpoint -q /run/seen || fail "what a hook mounts is not the system's"
 grep -q degraded /root/noted || fail "$(</root/noted)"
-evenkeel disk replace tank 1 "$spare" --wait >/dev/null
+evenkeel disk replace tank 1 "$spare" --wait >/run/replaced 2>&1 || fail "$(</run/replaced)"
 cmp -n 65536 "$disk" /mnt/tank/tank
 systemctl start evenkeel-exporter.service
 until curl -sf http://127.0.0.1:9712/metrics >/run/metrics; do
@@ -113,17 +116,17 @@ systemctl stop srv.mount "$unit"
 no_device_left
 members[1]=$spare
 kept=$(content)
-dpkg --remove evenkeel
+do_dpkg --remove evenkeel
 refused inactive systemctl is-active evenkeel-monitor.service
 [[ ! -e /usr/bin/evenkeel && -e /etc/evenkeel/tank.conf && -d /var/lib/evenkeel ]]
 udevadm trigger --settle "${members[@]}"
-dpkg --purge evenkeel
+do_dpkg --purge evenkeel
 [[ ! -e /var/lib/evenkeel && -e /etc/evenkeel/tank.conf ]]
 same "links that are left" "$(find /etc/systemd/system -name 'evenkeel*')" ''
 same "the members" "$(content)" "$kept"
 
 say "it is installed again, and has the array with what was on it"
-dpkg --install /vm/new.deb
+do_dpkg --install /vm/new.deb
 udevadm trigger --settle "${members[@]}"
 systemctl start srv.mount
 same "what is on it" "$(</srv/mine)" mine
