@@ -80,7 +80,7 @@ pub(super) fn give_name(disk: &Path, array: &str) -> io::Result<PathBuf> {
 }
 
 /// Has udev look at the device again, whose name it did not know before: mounts wait for a device by its
-/// name. Without udev nobody does.
+/// name.
 fn announce(disk: &Path) {
     let name = disk.file_name().unwrap_or_default();
     let event = Path::new("/sys/class/block").join(name).join("uevent");
