@@ -42,7 +42,7 @@ until systemctl is-active --quiet "$unit"; do
 done
 disk=$(readlink /dev/evenkeel/tank)
 mkfs.ext4 -q "$disk"
-echo '/dev/evenkeel/tank /srv ext4 defaults,x-systemd.requires=evenkeel@tank.service 0 0' >>/etc/fstab
+echo '/dev/evenkeel/tank /srv ext4 defaults,x-systemd.after=evenkeel@tank.service 0 0' >>/etc/fstab
 systemctl daemon-reload
 systemctl start srv.mount
 mountpoint -q /srv
@@ -70,6 +70,7 @@ systemctl restart "$unit"
 under_load 100
 same "its program" "$(readlink "/proc/$(process)/exe")" /usr/bin/evenkeel
 same "its device" "$(readlink /dev/evenkeel/tank)" "$disk"
+mountpoint -q /srv || fail "the restart has unmounted what is on it"
 
 say "it is killed under load, and started again by systemd"
 daemon=$(process)
@@ -77,6 +78,8 @@ systemctl kill --signal=KILL "$unit"
 under_load 100
 unload
 [[ $(process) != "$daemon" ]] || fail "it is the same process"
+mountpoint -q /srv || fail "the start has unmounted what is on it"
+! journalctl --boot --no-pager --unit srv.mount | grep -q Unmounting || fail "systemd tried to unmount it"
 
 say "within the limits of all services: a member fails and is rebuilt, hooks are told, metrics, a scrub, FUSE"
 cat >/etc/evenkeel/hooks.d/10-note <<'END'
