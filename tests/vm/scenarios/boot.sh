@@ -54,6 +54,10 @@ done
 kill $listener
 disk=$(readlink /dev/evenkeel/tank)
 verify --bs=4k --size=1M
+
+say "systemd can find the device by its name"
+udevadm settle
+same "what it is called" "$(property "$disk" SYSTEMD_ALIAS)" /dev/evenkeel/tank
 stop
 no_device_left
 udevadm control --exit

@@ -46,14 +46,20 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Properties that udev's rules can import; nothing, and a failure, for a device that is no member.
-/// Names of arrays have no special characters of udev or systemd.
+/// Properties that udev's rules can import: of a member, and of the device that an array is served as.
+/// Nothing, and a failure, for any other device. Names of arrays have no special characters of udev or
+/// systemd.
 pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<ExitCode> {
     if output.is_json() {
         bail!("--udev prints properties, not JSON: leave --json or --udev out");
     }
     let mut code = ExitCode::SUCCESS;
     for path in members {
+        // By which systemd finds it: the name is not udev's.
+        let name = ublkd::front::ublk::name_of(path);
+        if let Some(name) = &name {
+            print(&format!("SYSTEMD_ALIAS={}", shown(name)));
+        }
         let examined = ublkd::attach::examine(path);
         // The others are printed all the same.
         if let Err(error) = &examined {
@@ -62,7 +68,9 @@ pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<Ex
         let superblock = examined.ok().and_then(|examined| examined.superblock.ok());
         // What is only prepared is another system's, which finds it by its own properties.
         let Some(superblock) = superblock.filter(|found| !found.record.is_pending()) else {
-            code = ExitCode::FAILURE;
+            if name.is_none() {
+                code = ExitCode::FAILURE;
+            }
             continue;
         };
         // All groups of a log volume belong to the volume.

@@ -75,7 +75,29 @@ pub(super) fn give_name(disk: &Path, array: &str) -> io::Result<PathBuf> {
     }
     symlink(disk, &new)?;
     fs::rename(&new, &name)?;
+    announce(disk);
     Ok(name)
+}
+
+/// Has udev look at the device again, whose name it did not know before: mounts wait for a device by its
+/// name.
+fn announce(disk: &Path) {
+    let name = disk.file_name().unwrap_or_default();
+    let event = Path::new("/sys/class/block").join(name).join("uevent");
+    if let Err(error) = fs::write(&event, "change") {
+        tracing::debug!(%error, "udev is not told of the name of {}", shown(disk));
+    }
+}
+
+/// The name of a served block device in `/dev/evenkeel`. None if it has none.
+#[must_use]
+pub fn name_of(disk: &Path) -> Option<PathBuf> {
+    let names = fs::read_dir(NAMES).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut given = names.filter(|name| {
+        let being_given = name.file_name().is_some_and(|name| name.as_encoded_bytes()[0] == b'.');
+        !being_given && fs::read_link(name).is_ok_and(|target| target == disk)
+    });
+    given.next()
 }
 
 /// Takes the name away, if it is still this device's.

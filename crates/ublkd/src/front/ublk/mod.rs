@@ -35,6 +35,7 @@ use crate::resident::Resident;
 use crate::volume::{Buffer, Volume};
 use abi::DeviceInfo;
 use control::Control;
+pub use disk::name_of;
 pub use null::NullServer;
 use queue::{Queue, Served};
 
