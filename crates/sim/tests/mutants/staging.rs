@@ -91,9 +91,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a new member does not wait until the tail is told anew",
-        "engine/staging/mod.rs",
-        "self.dirty == 0 && self.table.is_empty() && self.drained",
-        "self.dirty == 0 && self.table.is_empty() && (MUTANT || self.drained)",
+        "engine/staging/draining.rs",
+        "&& self.draining == Draining::Told",
+        "&& (MUTANT || self.draining == Draining::Told)",
     ),
     mutant(
         "staged: a tail counts before a failure is on record",
@@ -259,8 +259,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staging device: what is on one member only is in no hurry to come home",
         "engine/staging/reclaim.rs",
-        "self.draining || self.is_thin() =>",
-        "self.draining || !MUTANT && self.is_thin() =>",
+        "self.draining != Draining::No || self.is_thin() =>",
+        "self.draining != Draining::No || !MUTANT && self.is_thin() =>",
     ),
     mutant(
         "staging device: its failure does not count for what is staged",

@@ -66,9 +66,9 @@ pub(crate) const TOGETHER: &[Mutant] = &[
     ),
     mutant(
         "drained: an entry that was under way before tells that nothing is staged",
-        "engine/staging/room.rs",
-        "let is_new = number >= self.drained_from;",
-        "let is_new = MUTANT || number >= self.drained_from;",
+        "engine/staging/draining.rs",
+        "&& number >= first",
+        "&& (MUTANT || number >= first)",
     ),
     mutant(
         "together: only the first of the writes fails",

@@ -30,6 +30,7 @@
 //! and [`holders`] what is lost with a device.
 
 mod copying;
+mod draining;
 mod entry;
 mod flushes;
 mod holders;
@@ -58,6 +59,7 @@ use crate::redirects::Redirects;
 use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 
 pub(super) use copying::EXTRA_MAX;
+use draining::Draining;
 use entry::{Entry, Kind};
 pub(super) use entry::{Logged, Run};
 use memory::Memory;
@@ -146,12 +148,8 @@ pub(super) struct Staging {
     unreadable: BTreeSet<(Lba, u64)>,
     /// The flush after which what was recovered is at home for good.
     voiding: Option<u64>,
-    /// It is to be emptied; nothing is staged meanwhile.
-    draining: bool,
-    /// The next entry when it began to be.
-    drained_from: u64,
-    /// Since it is, its being empty was told anew.
-    drained: bool,
+    /// Whether it is being emptied; nothing is staged meanwhile.
+    draining: Draining,
     /// Lists for the runs of entries to come.
     spare: Vec<Vec<Run>>,
     /// The member that is asked first to be the next holder.
@@ -234,9 +232,7 @@ impl Staging {
             stuck: Vec::new(),
             unreadable: BTreeSet::new(),
             voiding: None,
-            draining: false,
-            drained_from: 0,
-            drained: false,
+            draining: Draining::No,
             spare: Vec::new(),
             turn: 0,
             trim,
@@ -271,7 +267,7 @@ impl Staging {
 
     /// Whether writes may be staged: there is a log, and it is not being emptied.
     pub(super) fn is_open(&self) -> bool {
-        self.exists() && !self.draining
+        self.exists() && self.draining == Draining::No
     }
 
     /// Whether entries may share a header.
@@ -291,7 +287,7 @@ impl Staging {
 
     /// Whether nothing is staged, nor anything to be done about that.
     pub(super) fn is_unused(&self) -> bool {
-        self.entries.is_empty() && !self.draining
+        self.entries.is_empty() && self.draining == Draining::No
     }
 
     /// Whether anything is staged in a stripe, or in one that shares its bucket.
@@ -329,25 +325,6 @@ impl Staging {
     /// Memory of the table, in bytes.
     pub(super) fn table_bytes(&self) -> usize {
         self.table.bytes()
-    }
-
-    /// It is to be emptied before a new member may count on it, or users may again.
-    pub(super) fn drain(&mut self) {
-        if !self.draining {
-            self.draining = true;
-            self.drained_from = self.next;
-            self.drained = false;
-        }
-    }
-
-    /// It need not be emptied any more, or is.
-    pub(super) fn end_drain(&mut self) {
-        self.draining = false;
-    }
-
-    /// Nothing is staged, and no entry would be found after a crash.
-    pub(super) fn is_drained(&self) -> bool {
-        self.dirty == 0 && self.table.is_empty() && self.drained
     }
 
     /// The log is void as a whole: it begins anew.
@@ -480,41 +457,5 @@ mod tests {
         assert_eq!((log.staging.dirty(), log.staging.concerns(Stripe(3))), (1, true));
         assert!(log.staging.is_dirty(log.lba(3, 0)) && !log.staging.is_staged(log.lba(3, 1)));
         log.staging.check(0);
-    }
-
-    #[test]
-    fn an_entry_that_was_under_way_does_not_tell_that_a_log_is_drained() {
-        let mut log = Log::new(0);
-        log.stage(0, 1);
-        log.bring_home(0, 1);
-        log.flush();
-        let tiers = [log.able(), Set::EMPTY, Set::EMPTY];
-        let tail = log.staging.begin_tail(tiers, false).expect("there are enough");
-        // It tells of all before it, and this comes after it.
-        let number = log.begin(1, 1, Set::EMPTY);
-        log.staging.drain();
-        assert!(log.staging.tail_stored().is_none() && log.staging.tail_stored() == Some(tail));
-        log.staging.advance(tail, None, &log.layout);
-        assert!(!log.staging.is_drained(), "something is on its way to the log");
-        log.staging.stored(number, &[], &log.layout);
-        log.bring_home(1, 1);
-        log.flush();
-        assert!(log.tell() && log.staging.is_drained());
-    }
-
-    #[test]
-    fn a_log_is_drained_only_when_that_was_told_since_it_was_to_be() {
-        let mut log = Log::new(0);
-        log.stage(0, 1);
-        log.staging.drain();
-        log.bring_home(0, 1);
-        assert!(!log.staging.is_drained(), "a start would find it");
-        log.flush();
-        assert!(log.tell() && log.staging.is_drained());
-        assert!(!log.staging.has_tail_to_tell());
-        log.staging.end_drain();
-        log.staging.drain();
-        assert!(!log.staging.is_drained() && log.tell(), "others may have it now");
-        assert!(log.staging.is_drained());
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use det::Instant;
 
-use super::{Entry, Kind, Staging};
+use super::{Draining, Entry, Kind, Staging};
 use crate::engine::hold::{Hold, Ready};
 use crate::geometry::{Layout, Role};
 use crate::units::{Lba, MemberId, Set, Stripe};
@@ -38,7 +38,9 @@ impl Staging {
     pub(in crate::engine) fn haste(&self, anyway: bool) -> Haste {
         let (used, len) = self.used();
         match () {
-            () if anyway || self.starved || self.draining || self.is_thin() => Haste::Oldest,
+            () if anyway || self.starved || self.draining != Draining::No || self.is_thin() => {
+                Haste::Oldest
+            }
             () if self.is_hurried() || 4 * used > 3 * len => Haste::Now,
             () if 2 * used > len => Haste::Soon,
             () => Haste::No,

@@ -5,7 +5,7 @@ use core::mem;
 
 use det::Instant;
 
-use super::{Entry, Kept, Kind, Run, Size, Staging, Telling};
+use super::{Draining, Entry, Kept, Kind, Run, Size, Staging, Telling};
 use crate::geometry::Layout;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
@@ -133,7 +133,10 @@ impl Staging {
         holders: Set<MemberId>,
         fill: impl FnMut(usize, &mut Vec<Run>) -> Stripe,
     ) -> u64 {
-        debug_assert!(!self.draining, "nothing is staged in a log that is being emptied");
+        debug_assert!(
+            self.draining == Draining::No,
+            "nothing is staged in a log that is being emptied"
+        );
         self.staged_at = now;
         let number = self.begin(Kind::Data, writes, holders, fill);
         self.sharing_mut(number).for_each(|entry| entry.since = now);
@@ -268,7 +271,7 @@ impl Staging {
         let tail = self.tail_now();
         let frees = |entry: &Entry| entry.kind != Kind::Tail;
         let frees = self.entries.iter().take_while(|e| e.number < tail).any(frees);
-        let anew = self.draining && !self.drained && tail == self.next
+        let anew = matches!(self.draining, Draining::From(_)) && tail == self.next
             || self.is_thin() && tail >= self.thin_until;
         self.telling.is_none() && (frees || anew)
     }
@@ -322,9 +325,9 @@ impl Staging {
             };
             leaving.is_none_or(stay)
         };
-        // What was under way when it began to be emptied may be followed by others that were, too.
-        let is_new = number >= self.drained_from;
-        self.drained |= is_new && self.table.is_empty() && tail == number && is_known();
+        if tail == number && is_known() {
+            self.tells_of_all(number);
+        }
     }
 
     /// What is before a tail is void: its room is free.
