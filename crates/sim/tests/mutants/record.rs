@@ -57,7 +57,7 @@ pub(crate) const RECORD: &[Mutant] = &[
     ),
     mutant(
         "torn entries are carried out",
-        "meta/journal.rs",
+        "meta/headers.rs",
         "Some(sum) if sum == crc => {}",
         "Some(sum) if MUTANT || sum == crc => {}",
     ),
