@@ -31,7 +31,7 @@ pub struct FrontConfig {
     /// Over NBD on this address. Everyone who can reach it can read and write, unless clients must have
     /// certificates.
     pub nbd_tcp: Option<SocketAddr>,
-    /// Whether other machines may reach that address although nobody is asked who it is.
+    /// Whether other machines may reach that address although clients need no certificates.
     pub nbd_allow_remote: bool,
     /// TLS on that address, without which no client is served there then.
     pub nbd_tls: Option<NbdTls>,

@@ -74,7 +74,7 @@ impl fmt::Display for NbdAddress {
 pub struct NbdConfig {
     /// Where clients connect.
     pub address: NbdAddress,
-    /// Whether other machines may reach the address although nobody is asked who it is. Off by
+    /// Whether other machines may reach the address although clients need no certificates. Off by
     /// default. If clients must have certificates, they may anyway.
     pub allow_remote: bool,
     /// TLS, without which no client is served then.

@@ -101,14 +101,14 @@ fn check_time(path: &Path, certificate: &CertificateDer<'_>) -> Result<(), TlsEr
     }
 }
 
-/// What is wrong with a certificate by itself. Nobody is trusted here, so something is: of several
+/// What is wrong with a certificate by itself. No authority is trusted here, so something is: of several
 /// errors, the first is its time, then its purpose.
 fn verdict(certificate: &CertificateDer<'_>) -> Option<CertificateError> {
     let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
     let verified = ParsedCertificate::try_from(certificate).and_then(|parsed| {
-        let nobody = RootCertStore::empty();
+        let none = RootCertStore::empty();
         let (now, algorithms) = (UnixTime::now(), algorithms.all);
-        verify_server_cert_signed_by_trust_anchor(&parsed, &nobody, &[], now, algorithms)
+        verify_server_cert_signed_by_trust_anchor(&parsed, &none, &[], now, algorithms)
     });
     match verified {
         Err(Error::InvalidCertificate(error)) => Some(error),
