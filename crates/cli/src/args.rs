@@ -305,12 +305,24 @@ pub(crate) struct StartArgs {
     /// Serve over NBD on a Unix socket; in the run directory if no path is given
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     pub(crate) nbd: Option<Option<PathBuf>>,
-    /// Serve over NBD on this address. NBD has no passwords: whoever reaches it can write
+    /// Serve over NBD on this address. NBD has no passwords: whoever reaches it can write, unless
+    /// clients must have certificates (--nbd-tls-clients)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) nbd_tcp: Option<SocketAddr>,
-    /// Let that address be one that other machines reach
+    /// Let that address be one that other machines reach, although clients need no certificates
     #[arg(long, requires = "nbd_tcp")]
     pub(crate) nbd_allow_remote: bool,
+    /// Serve there by TLS only, with the certificate in this file (PEM), followed by those between it
+    /// and the one that clients trust. It is read again when it has changed
+    #[arg(long, value_name = "FILE", requires_all = ["nbd_tcp", "nbd_tls_key"])]
+    pub(crate) nbd_tls_certificate: Option<PathBuf>,
+    /// The certificate's private key (PEM, without a passphrase), for its owner only
+    #[arg(long, value_name = "FILE", requires = "nbd_tls_certificate")]
+    pub(crate) nbd_tls_key: Option<PathBuf>,
+    /// Serve only clients that have a certificate of one of the authorities in this file (PEM); then
+    /// other machines may reach the address
+    #[arg(long, value_name = "FILE", requires = "nbd_tls_certificate")]
+    pub(crate) nbd_tls_clients: Option<PathBuf>,
     /// Serve to virtual machines by vhost-user-blk, on a Unix socket; in the run directory if no path
     /// is given. Not for log volumes
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]

@@ -21,6 +21,7 @@ use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, check, run};
+use ublkd::front::nbd::NbdTls;
 use ublkd::host::{HostConfig, HostError};
 use ublkd::limits::{advice_on_files, advice_on_setup};
 use ublkd::members::OpenError;
@@ -214,6 +215,11 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
     let asked = args.nbd.is_some() || args.nbd_tcp.is_some() || args.fuse.is_some();
     let none_asked = !asked && args.ublk.is_none() && args.vhost.is_none();
     let host = host(&args);
+    let nbd_tls = args.nbd_tls_certificate.zip(args.nbd_tls_key).map(|(certificate, key)| NbdTls {
+        certificate: absolute(certificate),
+        key: absolute(key),
+        clients: args.nbd_tls_clients.map(absolute),
+    });
     DaemonConfig {
         members: args.members,
         name: args.name,
@@ -228,6 +234,7 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
             nbd_socket: args.nbd.flatten().map(absolute),
             nbd_tcp: args.nbd_tcp,
             nbd_allow_remote: args.nbd_allow_remote,
+            nbd_tls,
             vhost: args.vhost.is_some(),
             vhost_socket: args.vhost.flatten().map(absolute),
             accepts_lost_writes: args.accept_lost_writes,

@@ -87,6 +87,10 @@ fn wrong_usage_is_told_from_failure() {
         "create tank --layout swan5:2x2 --cache log m0 m1 m2 m3",
         "start",
         "start --nbd-tcp nowhere m0",
+        "start --nbd-tcp 127.0.0.1:0 --nbd-tls-certificate c m0",
+        "start --nbd-tcp 127.0.0.1:0 --nbd-tls-key k m0",
+        "start --nbd --nbd-tls-certificate c --nbd-tls-key k m0",
+        "start --nbd-tcp 127.0.0.1:0 --nbd-tls-clients a m0",
         "disk replace tank 1",
         "rebuild limit tank",
         "status a b",
@@ -307,6 +311,8 @@ fn a_front_end_that_can_not_serve_ends_the_start() {
     start("--fuse nowhere").failed(&["nowhere", "mkdir"]);
     start("--nbd=absent/socket").failed(&["absent/socket"]);
     start("--nbd --nbd-tcp 0.0.0.0:0").failed(&["0.0.0.0:0", "other machines"]);
+    let tls = "--nbd-tcp 127.0.0.1:0 --nbd-tls-certificate absent --nbd-tls-key absent";
+    start(tls).failed(&["/absent: it can't be read"]);
     assert!(world.run("examine m0").done().contains("cleanly"));
     assert!(world.run("status").done().contains("no array is running"));
     start("--nbd --nbd-tcp 127.0.0.1:0").done();

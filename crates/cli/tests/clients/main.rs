@@ -2,6 +2,9 @@
 //! member missing, during a rebuild, and after the process was killed.
 
 mod cache;
+#[path = "../../../ublkd/tests/tools/certificates.rs"]
+#[expect(dead_code, reason = "tests of the server use the rest")]
+mod certificates;
 mod condition;
 mod copies;
 mod daemons;
@@ -29,6 +32,7 @@ mod shrunk;
 mod spare;
 mod staged;
 mod stops;
+mod tls;
 mod tools;
 mod trouble;
 mod vhost;

@@ -9,7 +9,7 @@ use raidcore::meta::ArrayId;
 
 use crate::control::{Front, Manner};
 use crate::front::fuse::{FuseError, FuseServer, Unmounted};
-use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
+use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer, NbdTls};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
 use crate::front::vhost::{VhostConfig, VhostServer};
 use crate::front::{LogicalBlock, SocketError, vhost};
@@ -28,10 +28,13 @@ pub struct FrontConfig {
     pub nbd: bool,
     /// Which; `<name>.nbd` in the run directory if not given.
     pub nbd_socket: Option<PathBuf>,
-    /// Over NBD on this address. Everyone who can reach it can read and write.
+    /// Over NBD on this address. Everyone who can reach it can read and write, unless clients must have
+    /// certificates.
     pub nbd_tcp: Option<SocketAddr>,
-    /// Whether other machines may reach that address.
+    /// Whether other machines may reach that address although clients need no certificates.
     pub nbd_allow_remote: bool,
+    /// TLS on that address, without which no client is served there then.
+    pub nbd_tls: Option<NbdTls>,
     /// As a file in this directory.
     pub fuse: Option<PathBuf>,
     /// As a block device. A device that an earlier process left with its users is taken over
@@ -127,6 +130,7 @@ pub(super) fn check(config: &FrontConfig) -> Result<(), FrontError> {
     if let Some(dir) = config.fuse.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(FuseError::NotADirectory { dir: dir.clone() }.into());
     }
+    config.nbd_tls.as_ref().map_or(Ok(()), NbdTls::check).map_err(NbdError::from)?;
     let lost = |path: &Path| path.parent().is_some_and(|dir| dir != Path::new("") && !dir.is_dir());
     if let Some(path) = config.nbd_socket.as_ref().filter(|path| lost(path)) {
         let (path, source) = (path.clone(), io::ErrorKind::NotFound.into());
@@ -335,7 +339,10 @@ impl Fronts {
         let socket = socket.unwrap_or_else(|| run_dir.join(format!("{}.nbd", volume.name())));
         let unix = config.nbd.then_some(NbdAddress::Unix(socket));
         for address in unix.into_iter().chain(config.nbd_tcp.map(NbdAddress::Tcp)) {
+            // The Unix socket is for this user only.
+            let is_tcp = matches!(address, NbdAddress::Tcp(_));
             let mut nbd = NbdConfig::new(address);
+            nbd.tls = config.nbd_tls.clone().filter(|_| is_tcp);
             nbd.allow_remote = config.nbd_allow_remote;
             nbd.logical_block = config.logical_block;
             let server = NbdServer::start(volume.clone(), nbd).await?;

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// The timeout for a server that should have answered or closed.
-const HANGS: Duration = Duration::from_secs(60);
+pub(crate) const HANGS: Duration = Duration::from_secs(60);
 
 pub(crate) const READ: u16 = 0;
 pub(crate) const WRITE: u16 = 1;
@@ -78,8 +78,9 @@ pub(crate) struct Outcome {
     pub(crate) pieces: usize,
 }
 
-pub(crate) struct Client {
-    pub(crate) stream: UnixStream,
+/// On a Unix socket, unless it is on another stream.
+pub(crate) struct Client<S = UnixStream> {
+    pub(crate) stream: S,
     handle: u64,
     structured: bool,
 }
@@ -88,6 +89,18 @@ impl Client {
     pub(crate) fn new(stream: UnixStream) -> Self {
         stream.set_read_timeout(Some(HANGS)).expect("a timeout");
         stream.set_write_timeout(Some(HANGS)).expect("a timeout");
+        Self::over(stream)
+    }
+
+    /// Says that no more will come.
+    pub(crate) fn close_sending(&self) {
+        self.stream.shutdown(Shutdown::Write).ok();
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// On a stream that has its timeouts.
+    pub(crate) fn over(stream: S) -> Self {
         Self { stream, handle: 0, structured: false }
     }
 
@@ -102,6 +115,11 @@ impl Client {
     /// A connection in transmission, with structured replies and `base:allocation`, or simple ones.
     pub(crate) fn ready(mut self, structured: bool) -> Self {
         self.greet(3);
+        self.negotiated(structured)
+    }
+
+    /// As [`Client::ready`], after the greeting.
+    pub(crate) fn negotiated(mut self, structured: bool) -> Self {
         if structured {
             assert_eq!(self.option(8, &[]).last().map(|reply| reply.kind), Some(ACK));
             let query = [&string(""), &1u32.to_be_bytes()[..], &string("base:allocation")];
@@ -240,11 +258,6 @@ impl Client {
     /// Sends as much as the server takes.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the server takes it");
-    }
-
-    /// Says that no more will come.
-    pub(crate) fn close_sending(&self) {
-        self.stream.shutdown(Shutdown::Write).ok();
     }
 
     /// Everything until the server closes, however it does that.

@@ -2,6 +2,8 @@
 
 #[path = "../tools/back_end.rs"]
 mod back_end;
+#[path = "../tools/certificates.rs"]
+mod certificates;
 mod client;
 mod haggling;
 mod hostile;
@@ -13,5 +15,6 @@ mod sockets;
 mod stopping;
 #[path = "../tools/store.rs"]
 mod store;
+mod tls;
 mod tools;
 mod world;

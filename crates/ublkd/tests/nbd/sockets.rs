@@ -19,6 +19,12 @@ fn start(runtime: &Runtime, config_: NbdConfig) -> Result<NbdServer, NbdError> {
     runtime.block_on(NbdServer::start(volume, config_))
 }
 
+/// Why a server does not start, if it does not.
+pub(crate) fn refusal(config: NbdConfig) -> Option<String> {
+    let runtime = Runtime::new().expect("a runtime");
+    start(&runtime, config).err().map(|error| error.to_string())
+}
+
 fn unix(path: &Path) -> NbdConfig {
     NbdConfig::new(NbdAddress::Unix(path.to_owned()))
 }

@@ -68,6 +68,11 @@ impl World {
         Self::at(dir, config(), NbdConfig::new(address))
     }
 
+    /// At an address, with whatever is asked for.
+    pub(crate) fn serving(nbd: NbdConfig) -> Self {
+        Self::at(tempfile::tempdir().expect("a temporary directory"), config(), nbd)
+    }
+
     fn at(dir: TempDir, config: VolumeConfig, nbd: NbdConfig) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let (volume, submissions) = Volume::channel(config);

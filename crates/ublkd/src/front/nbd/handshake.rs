@@ -4,17 +4,19 @@
 //! - An option has at most [`OPTION_BYTES_MAX`] bytes of data, a negotiation at most
 //!   [`OPTIONS_MAX`] options; a client that exceeds that is cut off.
 //! - Every option but EXPORT_NAME, which knows no errors, gets a final reply.
+//! - A server with TLS does nothing else before a client begins TLS, and keeps of what it said before
+//!   only which form the negotiation has.
 
 use std::io;
 
 use raidcore::units::BLOCK_BYTES;
-use tokio::io::{AsyncBufRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::PAYLOAD_BYTES_MAX;
 use super::wire::{
     Bytes, NBD_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply,
     transmission,
 };
+use super::{PAYLOAD_BYTES_MAX, Service};
 use crate::front::LogicalBlock;
 use crate::volume::Volume;
 
@@ -62,6 +64,10 @@ pub(super) enum HandshakeError {
     Export,
     #[error("it sent option {0} without the fixed newstyle handshake")]
     NotFixed(u32),
+    #[error("it asked for the export without TLS")]
+    Insecure,
+    #[error("TLS did not begin: {0}")]
+    Tls(#[source] io::Error),
 }
 
 /// Why an option is refused.
@@ -83,23 +89,64 @@ const NO_EXPORT: Refusal = Refusal {
 
 const NO_TLS: Refusal = Refusal {
     kind: reply::ERR_POLICY,
-    text: "this server has no TLS: use a Unix socket, or a tunnel",
+    text: "this server has no TLS: start it with a certificate, or use a Unix socket or a tunnel",
 };
+
+const TLS_BEGUN: Refusal = Refusal { kind: reply::ERR_INVALID, text: "this is TLS already" };
+
+const TLS_REQUIRED: Refusal =
+    Refusal { kind: reply::ERR_TLS_REQUIRED, text: "this server serves by TLS only: begin it" };
 
 const NO_OPTION: Refusal =
     Refusal { kind: reply::ERR_UNSUPPORTED, text: "this server does not have the option" };
 
-/// Negotiates. `None` if the client aborts, or if `enter`, which is called just before the client
-/// is admitted, refuses it.
-pub(super) async fn negotiate<R, W, T>(
-    reader: &mut R,
-    writer: &mut W,
-    volume: &Volume,
-    logical_block: LogicalBlock,
-    enter: impl FnOnce() -> Option<T>,
-) -> Result<Option<(Session, T)>, HandshakeError>
+/// What the connection is protected by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Channel {
+    Plain,
+    Tls,
+}
+
+/// A client that has answered the greeting.
+pub(super) struct Greeted {
+    flags: u32,
+    /// How many options it may still send.
+    options: usize,
+    channel: Channel,
+}
+
+impl Greeted {
+    fn agrees(&self, flag: u16) -> bool {
+        self.flags & u32::from(flag) != 0
+    }
+
+    /// The next option and its data.
+    async fn option<R>(&mut self, reader: &mut R) -> Result<(u32, Vec<u8>), HandshakeError>
+    where
+        R: AsyncRead + Unpin,
+    {
+        self.options = self.options.checked_sub(1).ok_or(HandshakeError::Many)?;
+        if reader.read_u64().await? != OPTION_MAGIC {
+            return Err(HandshakeError::Magic);
+        }
+        let option = reader.read_u32().await?;
+        let length = reader.read_u32().await?;
+        if length > OPTION_BYTES_MAX {
+            return Err(HandshakeError::Long(length));
+        }
+        if option != option::EXPORT_NAME && !self.agrees(handshake::FIXED_NEWSTYLE) {
+            return Err(HandshakeError::NotFixed(option));
+        }
+        let mut data = vec![0; length as usize];
+        reader.read_exact(&mut data).await?;
+        Ok((option, data))
+    }
+}
+
+/// Greets a client.
+pub(super) async fn greet<R, W>(reader: &mut R, writer: &mut W) -> Result<Greeted, HandshakeError>
 where
-    R: AsyncBufRead + Unpin,
+    R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let mut greeting = Vec::with_capacity(18);
@@ -112,36 +159,77 @@ where
     if !ours {
         return Err(HandshakeError::Flags(flags));
     }
-    let client = |flag: u16| flags & u32::from(flag) != 0;
+    Ok(Greeted { flags, options: OPTIONS_MAX, channel: Channel::Plain })
+}
 
-    let session = Session::default();
-    let mut haggling = Haggling { volume, logical_block, session, out: Vec::new() };
-    for _ in 0..OPTIONS_MAX {
-        if reader.read_u64().await? != OPTION_MAGIC {
-            return Err(HandshakeError::Magic);
+/// Greets a client, and goes on until it begins TLS: its next byte is the first one of that. `None` if
+/// it aborts.
+pub(super) async fn begin_tls<R, W>(
+    reader: &mut R,
+    writer: &mut W,
+) -> Result<Option<Greeted>, HandshakeError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut greeted = greet(reader, writer).await?;
+    let mut out = Vec::new();
+    loop {
+        let (option, data) = greeted.option(reader).await?;
+        let result = match option {
+            option::EXPORT_NAME => return Err(HandshakeError::Insecure),
+            option::ABORT => Ok(Next::Abort),
+            option::STARTTLS if data.is_empty() => Ok(Next::Go),
+            option::STARTTLS => Err(MALFORMED),
+            _ => Err(TLS_REQUIRED),
+        };
+        out.clear();
+        let next = conclude(&mut out, option, result);
+        let sent = writer.write_all(&out).await;
+        match next {
+            Next::Option => sent?,
+            Next::Abort => return Ok(None),
+            Next::Go => {
+                sent?;
+                return Ok(Some(Greeted { channel: Channel::Tls, ..greeted }));
+            }
         }
-        let option = reader.read_u32().await?;
-        let length = reader.read_u32().await?;
-        if length > OPTION_BYTES_MAX {
-            return Err(HandshakeError::Long(length));
-        }
-        if option != option::EXPORT_NAME && !client(handshake::FIXED_NEWSTYLE) {
-            return Err(HandshakeError::NotFixed(option));
-        }
-        let mut data = vec![0; length as usize];
-        reader.read_exact(&mut data).await?;
+    }
+}
 
+/// Negotiates with a client that was greeted. `None` if it aborts, or if `enter`, which is called just
+/// before the client is admitted, refuses it.
+pub(super) async fn negotiate<R, W, T>(
+    reader: &mut R,
+    writer: &mut W,
+    mut greeted: Greeted,
+    service: &Service,
+    enter: impl FnOnce() -> Option<T>,
+) -> Result<Option<(Session, T)>, HandshakeError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut haggling = Haggling {
+        volume: &service.volume,
+        logical_block: service.logical_block,
+        channel: greeted.channel,
+        session: Session::default(),
+        out: Vec::new(),
+    };
+    loop {
+        let (option, data) = greeted.option(reader).await?;
         let next = if option == option::EXPORT_NAME {
-            haggling.export_name(&data, client(handshake::NO_ZEROES))?
+            haggling.export_name(&data, greeted.agrees(handshake::NO_ZEROES))?
         } else {
             haggling.answer(option, &data)
         };
         if next == Next::Go {
             let Some(entered) = enter() else { return Ok(None) };
-            writer.write_all(&haggling.out).await?;
+            send(writer, &haggling.out).await?;
             return Ok(Some((haggling.session, entered)));
         }
-        let sent = writer.write_all(&haggling.out).await;
+        let sent = send(writer, &haggling.out).await;
         haggling.out.clear();
         // A client that aborts need not wait for the answer.
         if next == Next::Abort {
@@ -149,7 +237,35 @@ where
         }
         sent?;
     }
-    Err(HandshakeError::Many)
+}
+
+/// Sends also what TLS would keep.
+async fn send<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
+    writer.write_all(bytes).await?;
+    writer.flush().await
+}
+
+/// Appends an option's final reply.
+fn conclude(out: &mut Vec<u8>, option: u32, result: Result<Next, Refusal>) -> Next {
+    match result {
+        Ok(next) => {
+            push_reply(out, option, reply::ACK, &[]);
+            next
+        }
+        Err(Refusal { kind, text }) => {
+            push_reply(out, option, kind, &[text.as_bytes()]);
+            Next::Option
+        }
+    }
+}
+
+fn push_reply(out: &mut Vec<u8>, option: u32, kind: u32, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    out.extend(OPTION_REPLY_MAGIC.to_be_bytes());
+    out.extend(option.to_be_bytes());
+    out.extend(kind.to_be_bytes());
+    out.extend((length as u32).to_be_bytes());
+    out.extend(parts.concat());
 }
 
 /// What comes after an option.
@@ -163,6 +279,7 @@ enum Next {
 struct Haggling<'a> {
     volume: &'a Volume,
     logical_block: LogicalBlock,
+    channel: Channel,
     session: Session,
     /// Replies to be sent.
     out: Vec<u8>,
@@ -186,23 +303,17 @@ impl Haggling<'_> {
         let result = match option {
             option::ABORT => Ok(Next::Abort),
             option::LIST => self.list(data),
-            option::STARTTLS => Err(NO_TLS),
+            option::STARTTLS => Err(match self.channel {
+                Channel::Plain => NO_TLS,
+                Channel::Tls => TLS_BEGUN,
+            }),
             option::INFO => self.info(option, data).map(|()| Next::Option),
             option::GO => self.info(option, data).map(|()| Next::Go),
             option::STRUCTURED_REPLY => self.structured_reply(data),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, data),
             _ => Err(NO_OPTION),
         };
-        match result {
-            Ok(next) => {
-                self.reply(option, reply::ACK, &[]);
-                next
-            }
-            Err(Refusal { kind, text }) => {
-                self.reply(option, kind, &[text.as_bytes()]);
-                Next::Option
-            }
-        }
+        conclude(&mut self.out, option, result)
     }
 
     fn list(&mut self, data: &[u8]) -> Result<Next, Refusal> {
@@ -290,12 +401,7 @@ impl Haggling<'_> {
     }
 
     fn reply(&mut self, option: u32, kind: u32, parts: &[&[u8]]) {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
-        self.out.extend(OPTION_REPLY_MAGIC.to_be_bytes());
-        self.out.extend(option.to_be_bytes());
-        self.out.extend(kind.to_be_bytes());
-        self.out.extend((length as u32).to_be_bytes());
-        self.out.extend(parts.concat());
+        push_reply(&mut self.out, option, kind, parts);
     }
 }
 

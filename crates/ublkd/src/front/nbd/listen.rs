@@ -46,7 +46,9 @@ impl Listener {
                 Ok(Self::Unix(listener, file))
             }
             &NbdAddress::Tcp(address) => {
-                if !config.allow_remote && !address.ip().to_canonical().is_loopback() {
+                let asks = config.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+                let is_open = !config.allow_remote && !asks;
+                if is_open && !address.ip().to_canonical().is_loopback() {
                     return Err(NbdError::Remote { address });
                 }
                 bind_tcp(address).map(Self::Tcp).map_err(|source| NbdError::Bind {

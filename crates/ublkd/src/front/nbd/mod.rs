@@ -7,7 +7,8 @@
 //! - For a client the server allocates at most the length of an option, and that of a buffer for
 //!   data that the client is slow to take or send. It holds at most a connection's share of the
 //!   volume's buffers, and not for long while others have none.
-//! - A client that makes the server wait (in the handshake, within a payload, by not reading
+//! - With TLS, nothing but that is negotiated before it, and nothing that came before it counts after it.
+//! - A client that makes the server wait (in the handshake, TLS's, too, within a payload, by not reading
 //!   replies) is cut off after a time. Between requests a client may be idle for any time.
 //! - When the server stops, requests that the volume already has are answered before the connection
 //!   closes.
@@ -15,53 +16,47 @@
 //! The protocol: `doc/proto.md` of the NBD project.
 
 mod clients;
+mod connection;
 mod handshake;
 mod ledger;
 mod listen;
 mod pace;
 mod replies;
 mod requests;
+mod tls;
 mod wire;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
 
 use crate::front::LogicalBlock;
 use crate::front::socket::SocketError;
-use crate::guests::{Guest, Guests, Seldom};
+use crate::guests::{Guests, Seldom};
 use crate::paths::shown;
 use crate::volume::Volume;
 use clients::Clients;
-use handshake::negotiate;
-use ledger::Ledger;
-use listen::{Listener, Socket};
-use pace::Pace;
-use replies::Replies;
-use requests::Requests;
+use connection::connection;
+use listen::Listener;
+use tls::Tls;
+pub use tls::{NbdTls, TlsError};
 
 /// The largest request in bytes, which every server should accept.
 const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
-
-/// How much is read ahead of a connection: some small requests, or the beginning of a large one,
-/// which is then copied once more than the rest.
-const READ_AHEAD_BYTES: usize = 16 << 10;
 
 /// Where clients connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NbdAddress {
     /// A Unix socket, for this user only.
     Unix(PathBuf),
-    /// TCP. NBD has no passwords: everyone who can connect can read and write. Port 0 lets the
-    /// kernel choose one.
+    /// TCP. NBD has no passwords: everyone who can connect can read and write, unless clients must
+    /// have certificates. Port 0 lets the kernel choose one.
     Tcp(SocketAddr),
 }
 
@@ -79,9 +74,11 @@ impl fmt::Display for NbdAddress {
 pub struct NbdConfig {
     /// Where clients connect.
     pub address: NbdAddress,
-    /// Whether other machines may reach the address. Off by default, since this server has neither
-    /// passwords nor encryption.
+    /// Whether other machines may reach the address although clients need no certificates. Off by
+    /// default. If clients must have certificates, they may anyway.
     pub allow_remote: bool,
+    /// TLS, without which no client is served then.
+    pub tls: Option<NbdTls>,
     /// The logical block size for clients.
     pub logical_block: LogicalBlock,
     /// What clients may take.
@@ -89,11 +86,11 @@ pub struct NbdConfig {
 }
 
 impl NbdConfig {
-    /// Serves at `address`, to this machine only, whole blocks, with the default limits.
+    /// Serves at `address`, to this machine only, without TLS, whole blocks, with the default limits.
     #[must_use]
     pub fn new(address: NbdAddress) -> Self {
         let (logical_block, limits) = (LogicalBlock::default(), NbdLimits::default());
-        Self { address, allow_remote: false, logical_block, limits }
+        Self { address, allow_remote: false, tls: None, logical_block, limits }
     }
 }
 
@@ -141,12 +138,16 @@ pub enum NbdError {
     /// Other machines could connect, which is not allowed.
     #[error(
         "{address} can be reached from other machines, and NBD has no passwords: use 127.0.0.1, \
-         [::1] or a Unix socket, or allow remote clients explicitly"
+         [::1] or a Unix socket, or TLS with certificates of clients, or allow remote clients \
+         explicitly"
     )]
     Remote {
         /// The address.
         address: SocketAddr,
     },
+    /// TLS can't be had.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Its Unix socket can't be had.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -177,11 +178,15 @@ impl NbdServer {
     /// # Errors
     /// When the address is not allowed or can't be had.
     pub async fn start(volume: Volume, config: NbdConfig) -> Result<Self, NbdError> {
+        let tls = match config.tls.clone() {
+            Some(files) => Some(Arc::new(Tls::open(files).await?)),
+            None => None,
+        };
         let listener = Listener::bind(&config).await?;
         let address = listener
             .address()
             .map_err(|source| NbdError::Bind { address: config.address.to_string(), source })?;
-        let uri = uri(&address, volume.name());
+        let uri = uri(&address, volume.name(), tls.is_some());
         let (stop, stopping) = watch::channel(false);
         let NbdConfig { logical_block, limits, .. } = config;
         let clients = Clients::default();
@@ -189,6 +194,7 @@ impl NbdServer {
             volume,
             logical_block,
             limits,
+            tls,
             clients: clients.clone(),
             stop: Stop(stopping),
             log: Arc::default(),
@@ -252,14 +258,11 @@ struct Service {
     volume: Volume,
     logical_block: LogicalBlock,
     limits: NbdLimits,
+    tls: Option<Arc<Tls>>,
     clients: Clients,
     stop: Stop,
     /// Clients' errors are logged at intervals.
     log: Arc<Mutex<Seldom>>,
-}
-
-fn lock(log: &Mutex<Seldom>) -> MutexGuard<'_, Seldom> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the server is to stop.
@@ -293,93 +296,15 @@ async fn accept(listener: Listener, service: Service) {
     while connections.left().await.is_some() {}
 }
 
-async fn connection(socket: Socket, service: Service, guest: Guest) {
-    let peer = socket.peer();
-    match socket {
-        Socket::Unix(stream) => {
-            let (reader, writer) = stream.into_split();
-            serve(reader, writer, service, guest, peer).await;
-        }
-        Socket::Tcp(stream) => {
-            let (reader, writer) = stream.into_split();
-            serve(reader, writer, service, guest, peer).await;
-        }
-    }
-}
-
-async fn serve<R, W>(reader: R, mut writer: W, service: Service, guest: Guest, peer: String)
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let Service { volume, logical_block, limits, clients, stop, log } = service;
-    let told = || lock(&log).say();
-    let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
-    let enter = || Some((guest.busy()?, clients.enter(peer)?));
-    let negotiation = negotiate(&mut reader, &mut writer, &volume, logical_block, enter);
-    let negotiation = timeout(limits.handshake, negotiation);
-    let negotiated = tokio::select! {
-        biased;
-        () = stop.wait() => return,
-        negotiated = negotiation => negotiated,
-    };
-    let (session, _in) = match negotiated {
-        Ok(Ok(Some(session))) => session,
-        Ok(Ok(None)) => return,
-        Ok(Err(error)) => {
-            if let Some(count) = told() {
-                tracing::info!(%error, count, "an NBD client failed to negotiate");
-            }
-            return;
-        }
-        Err(_) => {
-            if let Some(count) = told() {
-                tracing::info!(count, "an NBD client did not end its negotiation in time");
-            }
-            return;
-        }
-    };
-
-    let pace = Pace::of(&limits);
-    let (ledger, outgoing) = Ledger::new(session, &limits, volume.share());
-    let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, pace);
-    let own = Arc::clone(&ledger);
-    let mut requests = Requests::new(reader, volume, own, pace, logical_block, stop.clone());
-    let serving = async {
-        let ended = tokio::select! {
-            ended = requests.run() => ended,
-            () = overdue(&stop, limits.patience) => Ok(()),
-        };
-        ledger.settled().await;
-        ended
-    };
-    let ended = tokio::select! {
-        ended = serving => ended,
-        error = replies.run() => Err(error.into()),
-    };
-    if let Err(error) = ended
-        && let Some(count) = told()
-    {
-        tracing::info!(%error, count, "an NBD connection was cut");
-    }
-    replies.into_writer().shutdown().await.ok();
-}
-
-/// The end of the time for which a client may go on sending after the server was told to stop.
-async fn overdue(stop: &Stop, patience: Duration) {
-    stop.wait().await;
-    sleep(patience).await;
-}
-
 /// As in the NBD project's `doc/uri.md`.
-fn uri(address: &NbdAddress, name: &str) -> String {
-    let name = escaped(name.as_bytes());
+fn uri(address: &NbdAddress, name: &str, secure: bool) -> String {
+    let (scheme, name) = (if secure { "nbds" } else { "nbd" }, escaped(name.as_bytes()));
     match address {
         NbdAddress::Unix(path) => {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            format!("nbd+unix:///{name}?socket={}", escaped_path(&absolute))
+            format!("{scheme}+unix:///{name}?socket={}", escaped_path(&absolute))
         }
-        NbdAddress::Tcp(address) => format!("nbd://{address}/{name}"),
+        NbdAddress::Tcp(address) => format!("{scheme}://{address}/{name}"),
     }
 }
 
@@ -408,8 +333,9 @@ mod tests {
     #[test]
     fn a_uri_says_where() {
         let unix = NbdAddress::Unix("/run/a b?.sock".into());
-        assert_eq!(uri(&unix, "tank"), "nbd+unix:///tank?socket=/run/a%20b%3F.sock");
+        assert_eq!(uri(&unix, "tank", false), "nbd+unix:///tank?socket=/run/a%20b%3F.sock");
         let tcp = NbdAddress::Tcp("[::1]:10809".parse().expect("an address"));
-        assert_eq!(uri(&tcp, "tank"), "nbd://[::1]:10809/tank");
+        assert_eq!(uri(&tcp, "tank", false), "nbd://[::1]:10809/tank");
+        assert_eq!(uri(&tcp, "tank", true), "nbds://[::1]:10809/tank");
     }
 }

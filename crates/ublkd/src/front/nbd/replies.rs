@@ -338,7 +338,8 @@ async fn write_all<W: AsyncWrite + Unpin>(
             }
         }
     }
-    Ok(())
+    // TLS keeps what the socket does not take.
+    writer.flush().await
 }
 
 fn late() -> io::Error {

@@ -321,8 +321,12 @@ async fn fill<R: AsyncRead + Unpin>(
 async fn read_header<R: AsyncRead + Unpin>(
     reader: &mut BufReader<R>,
 ) -> Result<Option<Header>, Cut> {
-    if reader.fill_buf().await?.is_empty() {
-        return Ok(None);
+    match reader.fill_buf().await {
+        Ok([]) => return Ok(None),
+        // TLS was not ended as it should be: the client was killed, or just leaves.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Ok(_) => {}
+        Err(error) => return Err(error.into()),
     }
     let mut bytes = [0; Header::BYTES];
     reader.read_exact(&mut bytes).await?;

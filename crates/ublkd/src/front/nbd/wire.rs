@@ -41,6 +41,7 @@ pub(super) mod reply {
     pub(crate) const ERR_UNSUPPORTED: u32 = (1 << 31) + 1;
     pub(crate) const ERR_POLICY: u32 = (1 << 31) + 2;
     pub(crate) const ERR_INVALID: u32 = (1 << 31) + 3;
+    pub(crate) const ERR_TLS_REQUIRED: u32 = (1 << 31) + 5;
     pub(crate) const ERR_UNKNOWN: u32 = (1 << 31) + 6;
 }
 
