@@ -138,9 +138,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: what a start brought home is found again",
         "engine/flow/reclaim.rs",
-        "                self.array.membership.void_staged();\n",
+        "                self.array.membership.begin_staging_anew();\n",
         "                if !MUTANT {
-                    self.array.membership.void_staged();
+                    self.array.membership.begin_staging_anew();
                 }\n",
     ),
     mutant(
