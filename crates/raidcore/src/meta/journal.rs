@@ -72,7 +72,7 @@ pub fn header_blocks(payload_blocks: u32, runs: u32) -> u32 {
     bytes.div_ceil(BLOCK_BYTES) as u32
 }
 
-/// Writes an entry's header blocks. `crcs` gives the [`checksum`] of each payload block, in order;
+/// Writes an entry's header blocks. `crcs` gives the [`checksum`](super::checksum()) of each payload block, in order;
 /// it is empty for runs of the staging log that are at home. Does not allocate.
 ///
 /// # Panics
