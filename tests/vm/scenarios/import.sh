@@ -75,9 +75,13 @@ round() {
     evenkeel import --undo "${members[@]}" >/dev/null
     md_assemble
     checked /dev/md7
-    md_stop
-
-    evenkeel import --commit --name tank "${members[@]}" >/dev/null
+    refused "mdadm --stop /dev/md7 && evenkeel import --commit ${members[*]}" \
+        evenkeel import --commit /dev/md7
+    evenkeel import --dry-run /dev/md7 >/dev/null
+    mount -r /dev/md7 /mnt
+    refused "mdadm does not stop /dev/md7" evenkeel import --stop --commit /dev/md7
+    umount /mnt
+    evenkeel import --stop --commit --name tank /dev/md7 >/dev/null
     if mdadm --assemble /dev/md7 "${members[@]}" >/run/mdadm 2>&1; then
         fail "md has assembled it, too"
     fi

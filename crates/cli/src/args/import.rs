@@ -16,7 +16,8 @@ use super::create::ConsistencyArg;
 Without --commit the array is only prepared: the members stay md's, and nothing of what md needs is
 written. --undo removes what was prepared. After --commit md does not know the members any more.")]
 pub(crate) struct ImportArgs {
-    /// All members of the md array, in any order; it must be stopped
+    /// All members of the md array, in any order, which must be stopped; or its device, such as /dev/md0, while
+    /// it runs
     #[arg(required = true, value_name = "MEMBER")]
     pub(crate) members: Vec<PathBuf>,
     /// The array's name; md's if not given
@@ -32,6 +33,9 @@ pub(crate) struct ImportArgs {
     /// Only tell what would be done. md may be using the array
     #[arg(long, short = 'n', conflicts_with_all = ["commit", "undo"])]
     pub(crate) dry_run: bool,
+    /// Stop md's array first, which is given by its device (mdadm --stop, which refuses while it is used)
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) stop: bool,
     /// Make the members Evenkeel's: md's superblocks are erased
     #[arg(long)]
     pub(crate) commit: bool,

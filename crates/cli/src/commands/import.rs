@@ -1,5 +1,7 @@
 //! `evenkeel import`.
 
+mod md;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,15 +21,16 @@ use crate::output::Output;
 use crate::size::Size;
 
 pub(crate) fn import(args: &ImportArgs, state_dir: &Path, output: Output) -> Result<ExitCode> {
+    let members = md::members(args)?;
     if args.undo {
-        undo(&args.members).map_err(refusal)?;
+        undo(&members).map_err(refusal)?;
         output.result(&json!({ "stage": "undone" }), || {
             "nothing is prepared any more: the members are md's (mdadm --assemble)".to_owned()
         });
         return Ok(ExitCode::SUCCESS);
     }
     let config = ImportConfig {
-        paths: args.members.clone(),
+        paths: members,
         name: args.name.clone(),
         consistency: args.consistency.map(Into::into),
         assume_clean: args.assume_clean,
