@@ -4,15 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::client::{
-    ACK, DISCONNECT, EINVAL, ENOSPC, ENOTSUP, EOVERFLOW, ERR, ESHUTDOWN, READ, WRITE,
+    ABORT, ACK, DISCONNECT, EINVAL, ENOSPC, ENOTSUP, EOVERFLOW, ERR, ESHUTDOWN, EXPORT_NAME, GO,
+    READ, STRUCTURED_REPLY, WRITE,
 };
 use crate::world::{BLOCK, config};
-
-const EXPORT_NAME: u32 = 1;
-const ABORT: u32 = 2;
-const GO: u32 = 7;
-const STRUCTURED_REPLY: u32 = 8;
-
 const FIXED_NEWSTYLE: u32 = 1;
 const NO_ZEROES: u32 = 2;
 

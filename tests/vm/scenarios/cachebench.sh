@@ -3,15 +3,11 @@
 . /vm/measure.sh
 
 # A burst has room in the log. Of what lasts most comes home meanwhile.
-work=(
-    "random writes 4K, depth 1:randwrite 4k 1 1500"
-    "random writes 4K, depth 16:randwrite 4k 16 3000"
-    "random writes 4K, depth 64:randwrite 4k 64 3000"
-    "random writes 4K within 1M, depth 1:randwrite 4k 1 1500 --size=1M"
-    "random writes 4K within 1M, depth 16:randwrite 4k 16 3000 --size=1M"
-    "random writes 4K within 8M, depth 16:randwrite 4k 16 3000 --size=8M"
-    "random writes 4K, a flush after 32, depth 1:randwrite 4k 1 1500 --fsync=32"
-    "random writes 4K, a flush after 32, depth 16:randwrite 4k 16 3000 --fsync=32"
+work=()
+for row in "${rows[@]}"; do
+    [[ $row != "random writes"* ]] || work+=("$row")
+done
+work+=(
     "random writes 4K that last, depth 16:randwrite 4k 16 24000"
     "random writes 4K that last, depth 64:randwrite 4k 64 24000"
 )

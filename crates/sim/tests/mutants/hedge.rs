@@ -55,8 +55,8 @@ pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "elsewhere: others are asked that are said to be busy",
         "engine/flow/store.rs",
-        "let calm = membership.able().minus(steering.busy()).minus(membership.hung());",
-        "let busy = if MUTANT { Set::EMPTY } else { steering.busy() };
-        let calm = membership.able().minus(busy).minus(membership.hung());",
+        "let calm = calm.minus(self.array.membership.hung());",
+        "let calm = if MUTANT { self.array.membership.able() } else { calm };
+        let calm = calm.minus(self.array.membership.hung());",
     ),
 ];

@@ -30,8 +30,16 @@ pub(crate) const EOVERFLOW: u32 = 75;
 pub(crate) const ENOTSUP: u32 = 95;
 pub(crate) const ESHUTDOWN: u32 = 108;
 
+/// Options of the negotiation.
+pub(crate) const EXPORT_NAME: u32 = 1;
+pub(crate) const ABORT: u32 = 2;
+pub(crate) const STARTTLS: u32 = 5;
+pub(crate) const GO: u32 = 7;
+pub(crate) const STRUCTURED_REPLY: u32 = 8;
+
 pub(crate) const ACK: u32 = 1;
 pub(crate) const ERR: u32 = 1 << 31;
+pub(crate) const ERR_INVALID: u32 = ERR + 3;
 
 /// A reply to an option.
 #[derive(Clone, PartialEq, Eq, Debug)]

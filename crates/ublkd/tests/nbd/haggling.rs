@@ -1,21 +1,18 @@
 //! The negotiation, byte by byte.
 
-use crate::client::{ACK, Client, ERR, FUA, OptionReply, WRITE, go, string};
+use crate::client::{
+    ABORT, ACK, Client, ERR, ERR_INVALID, EXPORT_NAME, FUA, GO, OptionReply, STARTTLS,
+    STRUCTURED_REPLY, WRITE, go, string,
+};
 use crate::world::{BLOCK, World, config, pattern};
 
-const EXPORT_NAME: u32 = 1;
-const ABORT: u32 = 2;
 const LIST: u32 = 3;
-const STARTTLS: u32 = 5;
 const INFO: u32 = 6;
-const GO: u32 = 7;
-const STRUCTURED_REPLY: u32 = 8;
 const LIST_META_CONTEXT: u32 = 9;
 const SET_META_CONTEXT: u32 = 10;
 
 const ERR_UNSUP: u32 = ERR + 1;
 const ERR_POLICY: u32 = ERR + 2;
-const ERR_INVALID: u32 = ERR + 3;
 const ERR_UNKNOWN: u32 = ERR + 6;
 
 /// Flush, FUA, trim, write-zeroes, several connections, fast zeroes; and that there are flags.

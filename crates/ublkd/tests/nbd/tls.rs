@@ -17,17 +17,13 @@ use tempfile::TempDir;
 use ublkd::front::nbd::{NbdAddress, NbdConfig, NbdLimits, NbdTls};
 
 use crate::certificates::{Authority, Of, ServerFiles};
-use crate::client::{ACK, Client, DISCONNECT, ERR, HANGS, READ, WRITE, go};
+use crate::client::{
+    ABORT, ACK, Client, DISCONNECT, ERR, ERR_INVALID, EXPORT_NAME, GO, HANGS, READ, STARTTLS,
+    STRUCTURED_REPLY, WRITE, go,
+};
 use crate::run::run;
 use crate::world::{World, config, pattern};
 
-const EXPORT_NAME: u32 = 1;
-const ABORT: u32 = 2;
-const STARTTLS: u32 = 5;
-const GO: u32 = 7;
-const STRUCTURED_REPLY: u32 = 8;
-
-const ERR_INVALID: u32 = ERR + 3;
 const ERR_TLS_REQUIRED: u32 = ERR + 5;
 
 type TlsClient = Client<StreamOwned<ClientConnection, TcpStream>>;

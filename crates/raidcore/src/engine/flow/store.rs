@@ -89,9 +89,7 @@ impl Engine {
     /// Whether there is room in the log for a job's pieces.
     fn has_room_for(&mut self, id: JobId) -> bool {
         let size = Size::of(&self.range.jobs[id].pieces);
-        let Array { membership, steering, flights, .. } = &self.array;
-        let calm = membership.able().minus(steering.busy());
-        let burden = |member| steering.burden(member, flights.of(member));
+        let (calm, burden) = calm_and_burden(&self.array);
         let room = self.range.staging.has_room(size, calm, burden);
         self.array.counters.staging_full += u64::from(!room);
         room
@@ -155,7 +153,7 @@ impl Engine {
 
     /// Writes a job's pieces to the log instead of to their stripe.
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        if self.is_gathered(id, out) { Stage::Store } else { self.store_alone(id, out) }
+        if self.store_later(id, out) { Stage::Store } else { self.store_alone(id, out) }
     }
 
     /// Does that at once, in an entry with a header of its own.
@@ -283,9 +281,8 @@ impl Engine {
         number: u64,
         out: &mut Vec<Action>,
     ) {
-        let Array { membership, steering, flights, .. } = &self.array;
-        let calm = membership.able().minus(steering.busy()).minus(membership.hung());
-        let burden = |member| steering.burden(member, flights.of(member));
+        let (calm, burden) = calm_and_burden(&self.array);
+        let calm = calm.minus(self.array.membership.hung());
         let others = self.range.staging.begin_others(number, calm, burden);
         if others.is_empty() {
             return;
@@ -425,6 +422,13 @@ impl Engine {
             | Owner::Flush => None,
         }
     }
+}
+
+/// The members that are not busy, which entries are written to, and how much each has to do.
+pub(super) fn calm_and_burden(array: &Array) -> (Set<MemberId>, impl Fn(MemberId) -> u32 + '_) {
+    let Array { membership, steering, flights, .. } = array;
+    let calm = membership.able().minus(steering.busy());
+    (calm, |member| steering.burden(member, flights.of(member)))
 }
 
 /// Appends a job's pieces without what earlier pieces cover.

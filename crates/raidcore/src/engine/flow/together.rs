@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::array::Array;
+use super::store::calm_and_burden;
 use crate::engine::range::Range;
 use crate::engine::stage::Stage;
 use crate::engine::staging::{Size, Together};
@@ -10,9 +10,9 @@ use crate::engine::{Action, Engine, JobId};
 use crate::units::{MemberId, Set};
 
 impl Engine {
-    /// Whether a job's write is gathered, to be stored with others that come at the same moment. One that is
-    /// alone is not.
-    pub(super) fn is_gathered(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
+    /// Gathers a job's write, to be stored with others that come at the same moment. Tells whether it has: one that
+    /// is alone is not gathered.
+    pub(super) fn store_later(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
         let size = Size::of(&self.range.jobs[id].pieces);
         let Range { staging, jobs, .. } = &self.range;
         if !staging.shares() || !Together::takes(size) || !jobs.serves_several() {
@@ -60,9 +60,7 @@ impl Engine {
 
     /// The holders of the entries of writes of this size, if there are enough with room.
     pub(super) fn holders_for(&self, size: Size) -> Option<Set<MemberId>> {
-        let Array { membership, steering, flights, .. } = &self.array;
-        let calm = membership.able().minus(steering.busy());
-        let burden = |member| steering.burden(member, flights.of(member));
+        let (calm, burden) = calm_and_burden(&self.array);
         self.range.staging.holders_for(size, calm, burden)
     }
 
