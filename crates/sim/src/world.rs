@@ -436,18 +436,21 @@ pub(crate) fn some_of(source: &mut Source, members: usize) -> Set<MemberId> {
 }
 
 /// Reads go around busy members, or are hedged. Most writes that would have to wait are staged; in
-/// some worlds also every other one that would not, and they come home in another order.
+/// some worlds also every other one that would not, and they come home in another order, or after a lull.
 struct Around {
     asked: u64,
     stored: u64,
     calm: bool,
     orders: bool,
+    lull: Duration,
 }
 
 impl Around {
     fn of(scenario: &Scenario) -> Self {
         let often = scenario.busy > 8;
-        Self { asked: 0, stored: 0, calm: often && scenario.page_bits == 0, orders: often }
+        let lull = Duration::from_micros(if scenario.busy.is_multiple_of(2) { 0 } else { 300 });
+        let calm = often && scenario.page_bits == 0;
+        Self { asked: 0, stored: 0, calm, orders: often, lull }
     }
 }
 
@@ -476,6 +479,10 @@ impl SteeringPolicy for Around {
 
     fn hold(&self) -> Option<Box<dyn Hold>> {
         self.orders.then(|| Box::<AnyOrder>::default() as Box<dyn Hold>)
+    }
+
+    fn lull(&self) -> Duration {
+        self.lull
     }
 
     fn stages_calm(&self) -> bool {

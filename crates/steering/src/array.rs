@@ -17,6 +17,7 @@ use raidcore::units::{DeviceId, MemberId, Set};
 use crate::collect::{Flash, Limits, Order};
 use crate::detect::{Mood, Score};
 use crate::scheme::Scheme;
+use crate::steer::Known;
 use crate::wear::optimal_ages;
 use crate::young::young;
 use crate::{Controller, Members};
@@ -149,7 +150,7 @@ impl Steering {
         }
         let devices: Vec<Option<DeviceId>> = devices().collect();
         let members = self.members(&devices, engine, host);
-        let told = members.all_tell();
+        let known = Known { told: members.all_tell(), obeyed: !members.obeying.is_empty() };
         if let Some((known, controller)) = &mut self.controller {
             let is_other = |member: &MemberId| devices[member.index()] != known[member.index()];
             let other = Set::first(devices.len()).filter(is_other);
@@ -159,8 +160,8 @@ impl Steering {
             self.controller = Some((devices, Controller::new(self.scheme, members, now)));
         }
         let detected = DETOURS_DETECTED * engine.geometry().data() as f64;
-        let budget = if told { EXTRA_READS_TOLD } else { detected };
-        Some(self.scheme.place(self.extra_reads.unwrap_or(budget), told))
+        let budget = if known.told { EXTRA_READS_TOLD } else { detected };
+        Some(self.scheme.place(self.extra_reads.unwrap_or(budget), known))
     }
 
     /// Looks at the members and gives orders to some. Returns the busy ones, if the engine is to be

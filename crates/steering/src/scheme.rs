@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use core::fmt;
+use core::time::Duration;
 
 use raidcore::engine::SteeringPolicy;
 use raidcore::meta::Entries;
@@ -12,7 +13,7 @@ use crate::collect::modes::{Forcing, Modes};
 use crate::collect::{Collect, Global, Rotate, Window};
 use crate::hedge::Hedge;
 use crate::hold::{CACHES, Cache};
-use crate::steer::{Reconstruct, Staged, Steer};
+use crate::steer::{Known, Reconstruct, Staged, Steer};
 
 /// A row of the table of schemes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,12 @@ enum Hedges {
     Untold,
     Always,
 }
+
+/// For how long users of members that collect as they like have to want nothing before what is staged comes
+/// home. Most pauses within a burst are shorter, and most others longer: from 20 ms to 100 ms it makes little
+/// difference. Members that take orders have their turns within bursts, and what was staged meanwhile comes home
+/// before the next.
+const LULL: Duration = Duration::from_millis(50);
 
 /// All schemes.
 pub const SCHEMES: &[Scheme] = &[
@@ -265,15 +272,16 @@ impl Scheme {
     }
 
     /// Its policy for reads and writes; none if all of them go home and wait. `budget` is that of
-    /// [`Reconstruct`]. `told` is whether all members say when they are busy.
+    /// [`Reconstruct`].
     #[must_use]
-    pub fn place(&self, budget: f64, told: bool) -> Option<Box<dyn SteeringPolicy>> {
+    pub fn place(&self, budget: f64, known: Known) -> Option<Box<dyn SteeringPolicy>> {
         let hedges = match self.hedges {
             Hedges::Never => false,
-            Hedges::Untold => !told,
+            Hedges::Untold => !known.told,
             Hedges::Always => true,
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
+        let late_only = self.tries && !known.told && !known.obeyed;
         let hedge = hedges.then(Hedge::of_reads);
         let hedge_staged = hedges.then(Hedge::of_staged);
         let trials = self.tries.then(Default::default);
@@ -282,10 +290,13 @@ impl Scheme {
         let totals = Default::default();
         let steer = Steer {
             reads,
+            late_only,
             hedge,
             hedge_staged,
             writes,
+            small_only: self.tries && !known.obeyed,
             cache,
+            lull: if self.tries && !known.obeyed { LULL } else { Duration::ZERO },
             spares_rebuilds,
             popular,
             trials,

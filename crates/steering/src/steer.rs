@@ -74,6 +74,15 @@ const CALM_KEPT: f64 = 0.5;
 /// Blocks of a small write: reading old data and parity would take longer than writing it twice.
 const SMALL: u32 = 16;
 
+/// What the members leave to a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Known {
+    /// All say when they are busy. Otherwise it is a guess of some, and may be of one chip of many.
+    pub told: bool,
+    /// Some take orders when to collect, so no more need be busy at a time than can be gone around.
+    pub obeyed: bool,
+}
+
 impl Staged {
     fn stages(self, redirect: Redirect) -> bool {
         let waits = match self {
@@ -89,15 +98,23 @@ impl Staged {
 pub struct Steer {
     /// About reads; nothing if they go home.
     pub reads: Option<Reconstruct>,
+    /// Whether only reads that have taken long at home are tried elsewhere, and none because a member is busy:
+    /// where that is a guess, the others, which may be busy just as well, are read for few then.
+    pub late_only: bool,
     /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
     /// When staged writes are written to others, too, if ever.
     pub hedge_staged: Option<Hedge>,
     /// About writes.
     pub writes: Option<Staged>,
+    /// Whether large writes go home through busy members. Staged, they are written twice, and home: where members
+    /// can't be told when to collect, that makes these collect for longer than it saves.
+    pub small_only: bool,
     /// Whether the log is a write cache, and takes small writes that no busy member would delay. They are
     /// acknowledged without old data and parity being read.
     pub cache: Cache,
+    /// For how long users have to want nothing before what is staged comes home.
+    pub lull: Duration,
     /// Whether all writes are staged while a member is rebuilt.
     pub spares_rebuilds: bool,
     /// Which blocks are worth a copy; none if no copies are made.
@@ -120,7 +137,9 @@ impl Steer {
 
 impl SteeringPolicy for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
-        let Some(budget) = &mut self.reads else { return false };
+        let Some(budget) = self.reads.as_mut().filter(|_| detour.late || !self.late_only) else {
+            return false;
+        };
         // A detour that slows no request costs nothing.
         let trials = self.trials.as_ref();
         let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks));
@@ -143,12 +162,17 @@ impl SteeringPolicy for Steer {
         self.cache.order()
     }
 
+    fn lull(&self) -> Duration {
+        self.lull
+    }
+
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {
         let Redirect { blocks, staged, rebuilds, used, .. } = redirect;
         let spared = self.spares_rebuilds && rebuilds && used < KEPT;
         let cached = self.cache.takes() && blocks <= SMALL && used < CALM_KEPT;
         // A write of staged blocks that went home now would have to wait for a flush there.
-        let is_to = cached || self.writes.is_some_and(|writes| writes.stages(redirect));
+        let fits = blocks <= SMALL || !self.small_only;
+        let is_to = cached || fits && self.writes.is_some_and(|writes| writes.stages(redirect));
         let covers = staged && (self.writes.is_some() || self.cache.takes());
         spared || covers || is_to && self.pays(now, false, blocks)
     }

@@ -11,7 +11,10 @@ use steering::hedge::Hedge;
 use steering::hold::CACHES;
 use steering::popularity::Popularity;
 use steering::scheme::{SCHEMES, Scheme};
-use steering::steer::{Reconstruct, Steer};
+use steering::steer::{Known, Reconstruct, Steer};
+
+/// Members that tell and obey.
+const BOTH: Known = Known { told: true, obeyed: true };
 
 #[test]
 fn detours_keep_to_their_budget() {
@@ -20,7 +23,7 @@ fn detours_keep_to_their_budget() {
     let mut refused = 0;
     for _ in 0..100_000 {
         read += 1;
-        let detour = Detour { read, blocks: 1, extra: 3 };
+        let detour = Detour { read, blocks: 1, extra: 3, late: false };
         if policy.takes(Instant::ORIGIN, detour) {
             extra += 3;
         } else {
@@ -29,13 +32,13 @@ fn detours_keep_to_their_budget() {
     }
     let share = f64::from(extra) / read as f64;
     assert!((0.045..0.052).contains(&share) && refused > 0, "{share}, {refused} refused");
-    assert!(policy.takes(Instant::ORIGIN, Detour { read, blocks: 1, extra: 0 }));
+    assert!(policy.takes(Instant::ORIGIN, Detour { read, blocks: 1, extra: 0, late: false }));
 }
 
 #[test]
 fn what_was_earned_long_ago_is_spent() {
     let mut policy = Steer { reads: Some(Reconstruct::new(0.05)), ..Steer::default() };
-    let detour = Detour { read: 1 << 40, blocks: 1, extra: 4 };
+    let detour = Detour { read: 1 << 40, blocks: 1, extra: 4, late: false };
     let taken = (0..10_000).filter(|_| policy.takes(Instant::ORIGIN, detour)).count();
     assert_eq!(taken, 1024, "no more than 16 MiB at once");
 }
@@ -44,7 +47,7 @@ fn what_was_earned_long_ago_is_spent() {
 fn what_slows_nobody_down_costs_nothing() {
     let trials = Some([DetourTrial::default(); 2]);
     let mut policy = Steer { reads: Some(Reconstruct::new(0.0)), trials, ..Steer::default() };
-    let detour = Detour { read: 0, blocks: 1, extra: 4 };
+    let detour = Detour { read: 0, blocks: 1, extra: 4, late: false };
     let end = |way, took: u64, policy: &mut Steer| {
         let took = Duration::from_micros(took);
         policy.ended(Outcome { read: true, blocks: 1, way, took });
@@ -123,7 +126,7 @@ fn as_the_paper_has_it_rebuilds_are_spared_and_no_other() {
     };
     let stages = |scheme: &str, redirect| {
         let scheme = Scheme::named(scheme).expect("it exists");
-        let mut policy = scheme.place(0.05, true).expect("it has a policy");
+        let mut policy = scheme.place(0.05, BOTH).expect("it has a policy");
         policy.stages(Instant::ORIGIN, redirect)
     };
     assert!(stages("gc-steering", redirect));
@@ -145,7 +148,7 @@ fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
     for name in ["plain/log", "evenkeel/log:wow"] {
         let scheme = Scheme::named(name).expect("it exists");
         assert!(scheme.needs_staging());
-        let mut policy = scheme.place(0.05, true).expect("it has a policy");
+        let mut policy = scheme.place(0.05, BOTH).expect("it has a policy");
         assert!(policy.stages_calm());
         let mut stages = |redirect| policy.stages(Instant::ORIGIN, redirect);
         assert!(stages(calm), "{name}");
@@ -155,6 +158,47 @@ fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
         assert_eq!(stages(busy), name != "plain/log", "that is up to the scheme");
         assert!(stages(Redirect { staged: true, blocks: 64, used: 0.8, ..calm }), "{name}");
     }
-    let evenkeel = Scheme::named("evenkeel").and_then(|scheme| scheme.place(0.05, true));
+    let evenkeel = Scheme::named("evenkeel").and_then(|scheme| scheme.place(0.05, BOTH));
     assert!(!evenkeel.expect("it has a policy").stages_calm());
+}
+
+/// `evenkeel` on members of each kind.
+fn evenkeel() -> impl Iterator<Item = (Known, Box<dyn SteeringPolicy>)> {
+    let scheme = Scheme::named("evenkeel").expect("it exists");
+    let kinds = [(true, true), (true, false), (false, true), (false, false)];
+    kinds.into_iter().map(move |(told, obeyed)| {
+        let known = Known { told, obeyed };
+        (known, scheme.place(0.05, known).expect("it has a policy"))
+    })
+}
+
+#[test]
+fn where_busy_members_are_a_guess_only_reads_that_take_long_are_tried_elsewhere() {
+    for (known, mut policy) in evenkeel() {
+        let detour = |late| Detour { read: 1, blocks: 1, extra: 3, late };
+        let guessed = !known.told && !known.obeyed;
+        assert_eq!(policy.takes(Instant::ORIGIN, detour(false)), !guessed, "{known:?}");
+        assert!(policy.takes(Instant::ORIGIN, detour(true)), "{known:?}");
+    }
+}
+
+#[test]
+fn large_writes_are_staged_only_where_members_collect_when_they_are_told_to() {
+    for (known, mut policy) in evenkeel() {
+        let redirect = |blocks, staged| Redirect {
+            blocks,
+            data_busy: true,
+            busy: true,
+            rebuilds: false,
+            staged,
+            used: 0.0,
+        };
+        let mut stages = |blocks, staged| policy.stages(Instant::ORIGIN, redirect(blocks, staged));
+        assert!(stages(16, false), "{known:?}");
+        assert_eq!(stages(17, false), known.obeyed, "{known:?}");
+        assert!(
+            stages(17, true),
+            "{known:?}: over what is staged, which a write at home waits for"
+        );
+    }
 }

@@ -65,11 +65,11 @@ impl Written {
     pub(super) fn calibration(
         self,
         file: &Table,
-        swept: &[(String, Vec<Value>)],
+        swept: &[&str],
         variants: &[&str],
     ) -> Result<Calibration, (usize, String)> {
         let (key, at) = (self.key.get_ref(), self.key.span().start);
-        if swept.iter().any(|(other, _)| other == key) {
+        if swept.contains(&key.as_str()) {
             return Err((at, format!("{key} is swept: it can't be found as well")));
         }
         if !number(file, key).is_some_and(|load| load > 0.0 && load.is_finite()) {

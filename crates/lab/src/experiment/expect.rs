@@ -9,7 +9,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use toml::{Spanned, Table, Value};
 
-use super::{Labelled, leaves};
+use super::Labelled;
+use super::points::leaves;
 use crate::report::number;
 use crate::results::{COLUMNS, Column, Unit};
 

@@ -9,8 +9,10 @@
 mod calibrate;
 mod error;
 mod expect;
+mod points;
 mod task;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flashsim::profile::line_of;
@@ -28,6 +30,7 @@ pub use calibrate::Calibration;
 pub(crate) use calibrate::GC_DUTY;
 pub use error::ExperimentError;
 pub use expect::{Class, Expectation, Gate, Measure, Over};
+use points::{Axis, line_in_sweep, named, points};
 pub use task::{Task, Validation};
 
 /// What a file asks for.
@@ -72,14 +75,13 @@ struct File {
     #[serde(default)]
     sweep: Table,
     #[serde(default)]
+    axis: BTreeMap<String, Vec<Spanned<Table>>>,
+    #[serde(default)]
     variant: Vec<Spanned<Table>>,
     calibrate: Option<calibrate::Written>,
     #[serde(default)]
     expect: Vec<expect::Written>,
 }
-
-/// The most points of an experiment.
-const POINTS_MAX: usize = 100_000;
 
 impl Experiment {
     /// The experiment in the file at `path`.
@@ -114,23 +116,31 @@ impl Experiment {
             message: message.trim_end().to_owned(),
         };
         let line = |at: usize| text[..at].matches('\n').count() + 1;
-        let mut sweeps = axes(&file.sweep).map_err(|key| {
+        let mut axes = Vec::new();
+        for (key, values) in file.axis {
+            axes.push(Axis::named(key, values, &line, &wrong)?);
+        }
+        axes.extend(Axis::all(&file.sweep).map_err(|key| {
             wrong(
                 line_in_sweep(text, &key),
                 &key,
                 "a sweep wants a list with at least one value".into(),
             )
-        })?;
-        let variants = named(file.variant, &line, &wrong)?;
+        })?);
+        let mut variants = named("variant", file.variant, &line, &wrong)?;
         let names: Vec<_> = variants.iter().filter_map(|(name, ..)| name.as_deref()).collect();
-        let calibration = file.calibrate.map(|c| c.calibration(&table, &sweeps, &names));
+        let keys: Vec<&str> = axes.iter().map(|axis| &*axis.key).collect();
+        let calibration = file.calibrate.map(|c| c.calibration(&table, &keys, &names));
         let calibration =
             calibration.transpose().map_err(|(at, m)| wrong(line(at), "[calibrate]", m))?;
-        sweeps.extend(calibration.iter().map(|calibration| {
+        axes.extend(calibration.iter().map(|calibration| {
             let duties = calibration.gc_duty.iter().map(|&duty| Value::Float(duty));
-            (GC_DUTY.to_owned(), duties.collect())
+            Axis::swept(GC_DUTY.to_owned(), duties.collect())
         }));
-        let points = points(&table, &variants, &sweeps, text, &wrong)?;
+        if variants.is_empty() {
+            variants.push((None, 1, Table::new()));
+        }
+        let points = points(&table, &variants, &axes, text, &wrong)?;
         let expect = |written: expect::Written| written.expectation(&points);
         let expectations = file.expect.into_iter().map(expect).collect::<Result<_, _>>();
         let expectations = expectations.map_err(|(at, m)| wrong(line(at), "[[expect]]", m))?;
@@ -198,108 +208,6 @@ impl Experiment {
         }
         Ok(())
     }
-}
-
-/// The line of a key that is swept, whether it is written in quotes or as nested tables.
-fn line_in_sweep(text: &str, key: &str) -> usize {
-    let quoted = [format!("\"{key}\""), format!("'{key}'")];
-    let written = |line: &str| quoted.iter().any(|quoted| line.trim_start().starts_with(quoted));
-    let line = text.lines().position(written);
-    line.map_or_else(|| line_of(text, &format!("sweep.{key}")), |index| index + 1)
-}
-
-/// A changed point: its name, its line, and the changes.
-type Change = (Option<String>, usize, Table);
-
-/// The variants by name, or the file itself if there are none.
-fn named(
-    variants: Vec<Spanned<Table>>,
-    line: &impl Fn(usize) -> usize,
-    wrong: &impl Fn(usize, &str, String) -> ExperimentError,
-) -> Result<Vec<Change>, ExperimentError> {
-    if variants.is_empty() {
-        return Ok(vec![(None, 1, Table::new())]);
-    }
-    let mut named: Vec<Change> = Vec::new();
-    for table in variants {
-        let line = line(table.span().start);
-        let mut changes = table.into_inner();
-        let Some(Value::String(name)) = changes.remove("name") else {
-            return Err(wrong(line, "[[variant]]", "it needs a name = \"…\"".into()));
-        };
-        if named.iter().any(|(other, ..)| other.as_deref() == Some(&name)) {
-            return Err(wrong(line, &name, "there are two variants of this name".into()));
-        }
-        named.push((Some(name), line, changes));
-    }
-    Ok(named)
-}
-
-/// The keys of a sweep with their values. The error is a key whose value is no list.
-fn axes(sweep: &Table) -> Result<Vec<(String, Vec<Value>)>, String> {
-    let axis = |(key, value): (String, Value)| {
-        let values = value.as_array().filter(|values| !values.is_empty());
-        values.cloned().map(|values| (key.clone(), values)).ok_or(key)
-    };
-    leaves(sweep).into_iter().map(axis).collect()
-}
-
-/// The keys of a table with their values; dotted where tables are nested.
-fn leaves(table: &Table) -> Vec<(String, Value)> {
-    let below = |(key, value): (&String, &Value)| {
-        let Some(inner) = value.as_table() else { return vec![(key.clone(), value.clone())] };
-        leaves(inner).into_iter().map(|(rest, v)| (format!("{key}.{rest}"), v)).collect()
-    };
-    table.iter().flat_map(below).collect()
-}
-
-/// Every point: the file's tables with the changes of each variant and every combination of swept
-/// values.
-fn points(
-    table: &Table,
-    variants: &[Change],
-    sweeps: &[(String, Vec<Value>)],
-    text: &str,
-    wrong: &impl Fn(usize, &str, String) -> ExperimentError,
-) -> Result<Vec<Labelled>, ExperimentError> {
-    let mut points = Vec::new();
-    for (name, line, changes) in variants {
-        let mut table = table.clone();
-        merge(&mut table, changes);
-        for swept in combinations(sweeps) {
-            let mut table = table.clone();
-            for (key, value) in swept.iter().filter(|(key, _)| key != GC_DUTY) {
-                set(&mut table, key, value.clone())
-                    .map_err(|m| wrong(line_in_sweep(text, key), key, m))?;
-            }
-            let what = label(name.as_deref(), &swept);
-            let line = match swept.first() {
-                Some((key, _)) if name.is_none() => line_in_sweep(text, key),
-                _ => *line,
-            };
-            let point: Point =
-                table.try_into().map_err(|e: toml::de::Error| wrong(line, &what, e.to_string()))?;
-            points.push(Labelled { variant: name.clone(), swept, point });
-            if points.len() > POINTS_MAX {
-                return Err(wrong(1, "the sweep", format!("more than {POINTS_MAX} points")));
-            }
-        }
-    }
-    Ok(points)
-}
-
-/// Every combination of one value of each axis; the last axis changes fastest.
-fn combinations(axes: &[(String, Vec<Value>)]) -> Vec<Vec<(String, Value)>> {
-    axes.iter().fold(vec![Vec::new()], |all, (key, values)| {
-        let with = |before: &Vec<(String, Value)>, value: &Value| {
-            let mut next = before.clone();
-            next.push((key.clone(), value.clone()));
-            next
-        };
-        all.iter()
-            .flat_map(|before| values.iter().map(|value| with(before, value)).collect::<Vec<_>>())
-            .collect()
-    })
 }
 
 /// Lets `changes` replace what `table` has, table by table.

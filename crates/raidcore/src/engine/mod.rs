@@ -40,6 +40,7 @@ mod journal;
 mod journal_ring;
 mod latency_totals;
 mod left;
+mod lull;
 mod maps;
 mod membership;
 mod missed;
@@ -206,7 +207,8 @@ impl Engine {
         let log = self.log_trim_deadline().map(|at| (at, Why::Pace));
         let warm = self.range.warm.deadline(self.config.quiesce_delay).map(|at| (at, Why::Quiesce));
         let gathered = self.range.staging.together.deadline().map(|at| (at, Why::Gathered));
-        let all = [quiesce, pace, trim, log, patience, heal, warm, gathered];
+        let home = self.home_deadline().map(|at| (at, Why::Pace));
+        let all = [quiesce, pace, trim, log, patience, heal, warm, gathered, home];
         all.into_iter().flatten().min_by_key(|&(at, _)| at)
     }
 

@@ -8,6 +8,7 @@ use super::heat::Heat;
 use super::hedge::Patience;
 use super::jobs::Jobs;
 use super::journal::Journal;
+use super::lull::Lull;
 use super::maps::{MapStore, Maps};
 use super::missed::Missed;
 use super::regions::Regions;
@@ -28,6 +29,7 @@ pub(super) struct Range {
     pub(super) journal: Journal,
     pub(super) replays: Replays,
     pub(super) staging: Staging,
+    pub(super) lull: Lull,
     pub(super) copies: Copies,
     pub(super) distributed: Distributed,
     pub(super) heat: Heat,
@@ -72,6 +74,7 @@ impl Range {
             journal: Journal::new(record, assembled.next_entry),
             replays: Replays::new(assembled.replay),
             staging,
+            lull: Lull::default(),
             copies: Copies::new(record),
             distributed: Distributed::new(record),
             heat: Heat::new(record.areas.stripes(), &assembled.popularity),

@@ -22,6 +22,8 @@ pub struct Detour {
     pub blocks: u32,
     /// What this one would read beyond what is asked for.
     pub extra: u32,
+    /// Whether it has waited at home for as long as the policy's patience, and is tried there, too.
+    pub late: bool,
 }
 
 /// A write that could be staged on other members.
@@ -67,7 +69,7 @@ pub struct Outcome {
 
 /// A policy: says where reads and writes go.
 pub trait SteeringPolicy: Send {
-    /// Whether a read goes around the busy members that it concerns.
+    /// Whether a read goes around the busy members that it concerns, or around those that take long.
     fn takes(&mut self, now: Instant, detour: Detour) -> bool;
 
     /// How long a read of so many blocks waits at home before another way is tried, too (see
@@ -94,6 +96,11 @@ pub trait SteeringPolicy: Send {
     /// In which order what is staged comes home; the oldest first if none. Asked when the policy is set.
     fn hold(&self) -> Option<Box<dyn Hold>> {
         None
+    }
+
+    /// For how long users have to want nothing before what is staged comes home, if the log is empty.
+    fn lull(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Whether a copy is made of what is read at home, so that it can be read elsewhere when that is
@@ -226,9 +233,9 @@ impl Steering {
         self.policy.is_some() && !self.busy.is_empty()
     }
 
-    /// Whether a read of so many blocks goes another way, where it reads `extra` ones.
-    pub(super) fn takes(&mut self, now: Instant, blocks: u32, extra: u32) -> bool {
-        let detour = Detour { read: self.read, blocks, extra };
+    /// Whether a read of so many blocks goes another way, where it reads `extra` ones, at once or `late`.
+    pub(super) fn takes(&mut self, now: Instant, blocks: u32, extra: u32, late: bool) -> bool {
+        let detour = Detour { read: self.read, blocks, extra, late };
         self.policy.as_mut().is_some_and(|policy| policy.takes(now, detour))
     }
 
@@ -261,6 +268,11 @@ impl Steering {
     /// How long a staged write of so many blocks waits for members that take long; for ever if none.
     pub(super) fn write_patience(&mut self, now: Instant, blocks: u32) -> Option<Duration> {
         self.policy.as_mut()?.write_patience(now, blocks)
+    }
+
+    /// How long a lull is after which what is staged comes home; none without a policy.
+    pub(super) fn lull(&self) -> Duration {
+        self.policy.as_ref().map_or(Duration::ZERO, |policy| policy.lull())
     }
 
     /// A user's read or write has ended well.
@@ -335,7 +347,8 @@ mod tests {
         let mut steering = steering(false);
         steering.count_read(3);
         steering.count_read(2);
-        assert!(steering.takes(Instant::ORIGIN, 1, 4) && !steering.takes(Instant::ORIGIN, 1, 5));
+        let mut takes = |extra, late| steering.takes(Instant::ORIGIN, 1, extra, late);
+        assert!(takes(4, false) && !takes(5, false) && takes(4, true));
     }
 
     #[test]
@@ -358,6 +371,6 @@ mod tests {
         steering.set_busy(Set::one(MemberId(2)));
         assert!(!steering.leads_around() && !steering.may_stage());
         assert_eq!(steering.stages(Instant::ORIGIN, Redirect { busy: true, ..CALM }), None);
-        assert!(!steering.takes(Instant::ORIGIN, 1, 0));
+        assert!(!steering.takes(Instant::ORIGIN, 1, 0, false));
     }
 }

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use det::Instant;
+
 use super::sources::STAGED;
 use crate::engine::quiesce::Stopping;
 use crate::engine::staging::Haste;
@@ -39,6 +41,7 @@ impl Engine {
             return;
         }
         let serving = self.phase == Phase::Serving;
+        self.range.lull.look(self.now, self.range.jobs.serve_no_user());
         let may = self.holds_up_home().is_none();
         let busy = self.array.steering.busy();
         while self.array.membership.takes_writes() {
@@ -66,9 +69,21 @@ impl Engine {
         }
     }
 
+    /// From when on users are calm enough for what is staged to come home; `None` while they want something.
+    fn lull_ends(&self) -> Option<Instant> {
+        self.range.lull.ends(self.array.steering.lull(), self.range.staging.used())
+    }
+
+    /// When what is staged begins to come home, if nothing happens before.
+    pub(in super::super) fn home_deadline(&self) -> Option<Instant> {
+        let staging = &self.range.staging;
+        let waits = self.phase == Phase::Serving && staging.dirty() > 0 && !staging.is_reclaiming();
+        self.lull_ends().filter(|&at| waits && at > self.now)
+    }
+
     /// Why nothing comes home as long as there is room; none if one stripe after the other does.
     fn holds_up_home(&self) -> Option<HomeWaits> {
-        let calm = self.range.jobs.serve_no_user()
+        let calm = self.lull_ends().is_some_and(|at| at <= self.now)
             || self.range.staging.stages_no_more(self.now, self.config.quiesce_delay);
         match () {
             () if self.array.background.rebuilds() => Some(HomeWaits::Rebuild),

@@ -101,7 +101,8 @@ impl Engine {
         let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);
-        let takes = planned != Err(Lost) && self.array.steering.takes(self.now, blocks, extra);
+        let takes =
+            planned != Err(Lost) && self.array.steering.takes(self.now, blocks, extra, false);
         self.range.jobs[id].asked.way = if takes { Way::Around } else { Way::Home };
         if takes {
             self.array.counters.detours += 1;
