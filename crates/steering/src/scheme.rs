@@ -57,10 +57,9 @@ enum Hedges {
     Always,
 }
 
-/// For how long users of members that collect as they like have to want nothing before what is staged comes
-/// home. Most pauses within a burst are shorter, and most others longer: from 20 ms to 100 ms it makes little
-/// difference. Members that take orders have their turns within bursts, and what was staged meanwhile comes home
-/// before the next.
+/// For how long users have to want nothing before what is staged comes home, unless members take turns. Most
+/// pauses within a burst are shorter, and most others longer: from 20 ms to 100 ms it makes little difference.
+/// Turns come within bursts, and what was staged during one comes home before the next.
 const LULL: Duration = Duration::from_millis(50);
 
 /// All schemes.
@@ -282,6 +281,7 @@ impl Scheme {
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
         let late_only = self.tries && !known.told && !known.obeyed;
+        let takes_turns = known.told && known.obeyed;
         let hedge = hedges.then(Hedge::of_reads);
         let hedge_staged = hedges.then(Hedge::of_staged);
         let trials = self.tries.then(Default::default);
@@ -296,7 +296,7 @@ impl Scheme {
             writes,
             small_only: self.tries && !known.obeyed,
             cache,
-            lull: if self.tries && !known.obeyed { LULL } else { Duration::ZERO },
+            lull: if self.tries && !takes_turns { LULL } else { Duration::ZERO },
             spares_rebuilds,
             popular,
             trials,

@@ -202,3 +202,10 @@ fn large_writes_are_staged_only_where_members_collect_when_they_are_told_to() {
         );
     }
 }
+
+#[test]
+fn what_is_staged_waits_for_a_lull_unless_members_take_turns() {
+    for (known, policy) in evenkeel() {
+        assert_eq!(policy.lull().is_zero(), known.told && known.obeyed, "{known:?}");
+    }
+}

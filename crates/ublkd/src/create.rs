@@ -75,8 +75,12 @@ pub struct CreateConfig {
     pub distributed_spare: bool,
     /// The policy against garbage collection.
     pub policy: Scheme,
-    /// How much of each member to use at most, in blocks; all of the smallest if not given.
+    /// How much of each member to use at most, in blocks; all of the smallest if not given. What is not used is
+    /// discarded.
     pub member_blocks: Option<u64>,
+    /// Over-provisioning: how many of a thousand blocks of that are not used either, and are spare room for the
+    /// members' own garbage collection.
+    pub spare: u32,
     /// Make members that do not exist, as sparse files of so many blocks.
     pub file_blocks: Option<u64>,
     /// Overwrite what the members carry.
@@ -102,6 +106,7 @@ impl CreateConfig {
             distributed_spare: false,
             policy: SCHEMES[0],
             member_blocks: None,
+            spare: 0,
             file_blocks: None,
             force: false,
             preallocate: false,
@@ -359,11 +364,12 @@ fn used_blocks(
         return Err(CreateError::TooSmall { path, have: smallest, wanted });
     }
     let used = config.member_blocks.unwrap_or(smallest);
+    let spare = u128::from(used) * u128::from(config.spare.min(1000)) / 1000;
     let unused: u64 = sizes.iter().map(|(_, blocks)| blocks - smallest).sum();
     if unused > 0 && config.member_blocks.is_none() {
         notes.push(CreateNote::SmallestRules { path, blocks: smallest, unused });
     }
-    Ok(used)
+    Ok(used - spare as u64)
 }
 
 /// The record of an array of all members and staging devices.

@@ -66,6 +66,30 @@ fn rewrite(path: &Path, change: impl FnOnce(&mut ArrayRecord)) {
 }
 
 #[test]
+fn what_is_left_to_the_members_is_given_back_to_them() {
+    let capacity = |spare| {
+        let (_dir, paths) = files(&[64; 3]);
+        for path in &paths {
+            let file = File::options().write(true).open(path).expect("the file");
+            (0..64)
+                .for_each(|at| file.write_all_at(&[7; MIB as usize], at * MIB).expect("a write"));
+        }
+        let config = CreateConfig { spare, force: true, ..raid5(&paths) };
+        let record = create(&config).expect("it is created").record;
+        let used = record.blocks_of(raidcore::units::MemberId(0)) * BLOCK_BYTES as u64;
+        let tail = fs::read(&paths[0]).expect("it can be read").split_off(used as usize);
+        assert!(tail.iter().all(|&byte| byte == 0), "{spare}: all of it was discarded");
+        assert!(tail.len() as u64 >= 64 * MIB * u64::from(spare) / 1000, "{spare}: {}", tail.len());
+        record.geometry.capacity() as f64
+    };
+    let (all, most) = (capacity(0), capacity(250));
+    assert!(
+        (0.70..0.75).contains(&(most / all)),
+        "{most} of {all}: metadata takes as much of less"
+    );
+}
+
+#[test]
 fn every_level_and_consistency_is_found_again_as_it_was_created() {
     for level in [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6] {
         for consistency in [Consistency::Resync, Consistency::Bitmap, Consistency::Journal] {
@@ -197,6 +221,7 @@ fn what_can_not_be_is_refused_and_nothing_changes() {
     assert!(with(|c| c.paths[1] = c.paths[0].clone()).contains("are the same device"));
     assert!(with(|c| c.paths[1] = "/dev/null".into()).contains("neither a regular file"));
     assert!(with(|c| c.member_blocks = Some(300)).contains("needs at least"));
+    assert!(with(|c| c.spare = 1000).contains("needs at least"));
     let many = raid5(&vec![paths[0].clone(); 33]);
     let error = create(&many).expect_err("too many").to_string();
     assert!(error.contains("not 33"), "{error}");

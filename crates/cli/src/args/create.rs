@@ -50,10 +50,11 @@ pub(crate) struct CreateArgs {
     /// The size of a segment of the log, which is cleaned at once; rounded up to whole stripes
     #[arg(long, value_name = "SIZE", default_value = "1M", requires = "layout")]
     pub(crate) segment: Size,
-    /// How much of the log users don't get: the less, the more has to be moved to clean it
-    #[arg(long, value_name = "PERCENT", default_value = "20%", requires = "layout",
-          value_parser = over_provisioning)]
-    pub(crate) over_provisioning: u32,
+    /// How much of each member is not used, and is spare room for its garbage collection: the more, the less it
+    /// has to move. Nothing unless given. Of a log volume, how much of the log users don't get, which is spare
+    /// room for its cleaner: 20% unless given
+    #[arg(long, value_name = "PERCENT", value_parser = over_provisioning)]
+    pub(crate) over_provisioning: Option<u32>,
     /// Where parity and data lie, by md's names; as md does by default unless given
     #[arg(long, value_name = "NAME", conflicts_with = "layout", value_parser = placement)]
     pub(crate) placement: Option<Placement>,

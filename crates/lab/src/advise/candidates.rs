@@ -169,6 +169,7 @@ impl Question {
             rebuild: None,
             parity_shares: None,
             distributed_spare: false,
+            over_provisioning: 0.0,
         };
         let of_chunk = if chunk == LogSpec::CHUNK {
             String::new()

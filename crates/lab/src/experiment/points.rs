@@ -30,6 +30,9 @@ impl Axis {
         wrong: Wrong<'_>,
     ) -> Result<Self, ExperimentError> {
         let named = named(&format!("axis.{key}"), values, line, wrong)?;
+        if named.is_empty() {
+            return Err(wrong(1, &key, "an axis wants at least one table".into()));
+        }
         let value =
             |(name, _, table): Change| (Value::String(name.unwrap_or_default()), Some(table));
         Ok(Self { key, values: named.into_iter().map(value).collect() })

@@ -36,6 +36,9 @@ pub enum StartError {
     /// The scheme stages writes, and there is nowhere to.
     #[error("array.scheme = \"{0}\" stages writes: set array.staging, to \"64M\" for example")]
     NoStaging(String),
+    /// That is no part of an SSD that can be left unused.
+    #[error("array.over_provisioning is {0}; it is a part of each SSD, from 0 to less than 1")]
+    OverProvisioning(f64),
 }
 
 /// The most steps of an array's start.
@@ -111,12 +114,19 @@ impl Array {
         }
         let mut drives: Vec<_> =
             (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
-        let member_blocks = drives.iter().map(Drive::blocks).min().unwrap_or(0);
+        let smallest = drives.iter().map(Drive::blocks).min().unwrap_or(0);
+        let member_blocks = used_of(smallest, spec.over_provisioning)?;
         let mut record = new_array(spec, member_blocks)?.record()?;
         if spec.own_headers {
             record.features.incompatible &= !Features::SHARED_HEADERS;
         }
         let mut now = Instant::ORIGIN;
+        if member_blocks < smallest {
+            for drive in &mut drives {
+                let unused = drive.blocks() - member_blocks;
+                now = now.max(leave_unused(drive, Pba(member_blocks), unused, told));
+            }
+        }
         if spec.distributed_spare {
             let (layout, blocks) = (record.layout(), record.areas.distributed_spare_blocks());
             for (drive, place) in drives.iter_mut().zip(record.places()) {
@@ -250,6 +260,14 @@ impl System for Array {
     fn steered(&self) -> Steered {
         self.hosted.steered()
     }
+}
+
+/// How many blocks of an SSD are used, if this part of it is not.
+fn used_of(blocks: u64, unused: f64) -> Result<u64, StartError> {
+    if !(0.0..1.0).contains(&unused) {
+        return Err(StartError::OverProvisioning(unused));
+    }
+    Ok((blocks as f64 * (1.0 - unused)) as u64)
 }
 
 /// Discards these blocks of a drive, whatever its preconditioning; returns when that has ended.

@@ -41,6 +41,9 @@ pub struct ArraySpec {
     /// Memory for what is staged; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging_memory: Option<Bytes>,
+    /// The part of each SSD that the array does not use, and gives back to it: spare room for collection.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub over_provisioning: f64,
     /// Each staged write has a header of its own, as in an array of an older release.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_headers: bool,
@@ -75,6 +78,12 @@ impl ArraySpec {
     pub(super) fn places(&self) -> usize {
         usize::from(self.members) + usize::from(self.staging_ssds)
     }
+}
+
+/// As serde wants it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_nothing(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// A scheme, by its name.

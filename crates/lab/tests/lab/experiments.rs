@@ -23,6 +23,27 @@ fn variants_and_sweeps_are_combined() {
 }
 
 #[test]
+fn variants_change_each_value_of_an_axis() {
+    let axis = "[[axis.drive]]\nname = 'small'\nssd = { blocks = 80, overwrites = 0.5 }\n\
+                [[axis.drive]]\nname = 'paged'\nssd.set.gc.unit = 'page'\n";
+    let variants =
+        "[[variant]]\nname = 'plain'\n[[variant]]\nname = 'more'\nssd.overwrites = 2.0\n";
+    let sweep = "[sweep]\nrun.requests = [1, 2]\n";
+    let experiment = parse(&[RAID5, SSD, &closed(2, 0.5), RUN, axis, sweep, variants]);
+    let points = experiment.expect("it is one").points;
+    let of = |label: &str| {
+        let found = points.iter().find(|point| point.label() == label);
+        let ssd = &found.unwrap_or_else(|| panic!("no {label}")).point.ssd;
+        (ssd.blocks, ssd.overwrites)
+    };
+    assert_eq!(points.len(), 2 * 2 * 2);
+    assert_eq!(of("plain drive=small requests=1"), (Some(80), 0.5));
+    assert_eq!(of("more drive=small requests=2"), (Some(80), 2.0), "the variant has the last word");
+    assert_eq!(of("plain drive=paged requests=2"), (Some(64), 1.0));
+    assert_eq!(of("more drive=paged requests=1"), (Some(64), 2.0));
+}
+
+#[test]
 fn unknown_keys_are_refused_with_their_line() {
     let workload = closed(2, 0.5);
     refused(&[RAID5, SSD, &workload, RUN, "colour = 'red'\n"], &["line", "colour", "requests"]);
@@ -56,6 +77,10 @@ fn variants_and_sweeps_that_mean_nothing_are_refused() {
     refused(&tables("[[variant]]\nssd.blocks = 9\n"), &["line 16", "name"]);
     refused(&tables("[[variant]]\nname = 'a'\n[[variant]]\nname = 'a'\n"), &["line 18", "two"]);
     refused(&tables("[[variant]]\nname = 'a'\nssd.block = 9\n"), &["line 16", "a:", "block"]);
+    refused(&tables("[[axis.drive]]\nssd.blocks = 9\n"), &["line 16", "axis.drive", "name"]);
+    let twice = "[[axis.drive]]\nname = 'a'\n[[axis.drive]]\nname = 'a'\n";
+    refused(&tables(twice), &["line 18", "two [[axis.drive]]"]);
+    refused(&tables("[axis]\ndrive = []\n"), &["drive", "at least one"]);
     refused(&tables("[sweep]\n'ssd.blocks' = 9\n"), &["line 17", "list"]);
     refused(&tables("[sweep]\nssd.blocks = []\n"), &["line 17", "list"]);
     refused(&tables("[sweep]\n'ssd.blokcs' = [9]\n"), &["line 17", "blokcs"]);

@@ -66,7 +66,7 @@ fn wipe(device: &Device, goes_on: impl Fn() -> io::Result<()>) -> io::Result<()>
 }
 
 /// Zeroes the metadata area, and the data area if that is cheap: tells whether it was. A staging device
-/// has none.
+/// has none. What is behind these is given back to the device, if it takes it.
 fn prepare(
     record: &ArrayRecord,
     place: MemberId,
@@ -82,6 +82,10 @@ fn prepare(
         return Ok(true);
     }
     let zeroed = zero_quickly(device, start, end - start.0)?;
+    let unused = device.blocks().saturating_sub(end);
+    if unused > 0 {
+        zero_quickly(device, Pba(end), unused)?;
+    }
     if preallocate {
         device.preallocate(end)?;
     }
