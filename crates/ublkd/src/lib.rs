@@ -23,6 +23,7 @@ pub mod limits;
 pub mod members;
 mod memory;
 pub mod metrics;
+pub mod null;
 pub mod nvme;
 mod open_members;
 mod ops;

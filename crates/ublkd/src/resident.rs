@@ -14,17 +14,26 @@ use raidcore::engine::RequestError;
 
 use crate::volume::{Buffer, Submit};
 
-/// A command to the driver behind a file (`IORING_OP_URING_CMD`).
+/// Something for the kernel to do with a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Command {
     number: u16,
     file: RawFd,
-    code: u32,
-    arguments: [u8; 16],
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    /// A command to the driver behind it (`IORING_OP_URING_CMD`).
+    Driver { code: u32, arguments: [u8; 16] },
+    /// Bytes of a socket, as soon as there are any.
+    Receive { to: *mut u8, bytes: u32 },
+    /// Bytes into a socket, as soon as it takes some.
+    Send { from: *const u8, bytes: u32 },
 }
 
 impl Command {
-    /// A command for `file`, which the resident knows by its number.
+    /// A command for the driver of `file`, which the resident knows by its number.
     ///
     /// # Safety
     /// The memory in the arguments must stay valid, and be left to the driver, until the command
@@ -35,7 +44,35 @@ impl Command {
         code: u32,
         arguments: [u8; 16],
     ) -> Self {
-        Self { number, file: file.as_raw_fd(), code, arguments }
+        Self { number, file: file.as_raw_fd(), what: What::Driver { code, arguments } }
+    }
+
+    /// Receives at most so many bytes of a socket that blocks, when some arrive. The result is their
+    /// count, or 0 when no more will.
+    ///
+    /// # Safety
+    /// As of [`Command::new`], of the memory at `to`.
+    pub(crate) unsafe fn receive(
+        number: u16,
+        socket: BorrowedFd<'_>,
+        to: *mut u8,
+        bytes: u32,
+    ) -> Self {
+        Self { number, file: socket.as_raw_fd(), what: What::Receive { to, bytes } }
+    }
+
+    /// Sends at most so many bytes into a socket that blocks, when it takes some. The result is their
+    /// count.
+    ///
+    /// # Safety
+    /// As of [`Command::new`], of the memory at `from`.
+    pub(crate) unsafe fn send(
+        number: u16,
+        socket: BorrowedFd<'_>,
+        from: *const u8,
+        bytes: u32,
+    ) -> Self {
+        Self { number, file: socket.as_raw_fd(), what: What::Send { from, bytes } }
     }
 
     /// The resident's name for it.
@@ -45,7 +82,16 @@ impl Command {
 
     /// The entry for the kernel.
     pub(crate) fn entry(&self) -> squeue::Entry {
-        opcode::UringCmd16::new(types::Fd(self.file), self.code).cmd(self.arguments).build()
+        let file = types::Fd(self.file);
+        match self.what {
+            What::Driver { code, arguments } => {
+                opcode::UringCmd16::new(file, code).cmd(arguments).build()
+            }
+            What::Receive { to, bytes } => opcode::Recv::new(file, to, bytes).build(),
+            What::Send { from, bytes } => {
+                opcode::Send::new(file, from, bytes).flags(libc::MSG_NOSIGNAL).build()
+            }
+        }
     }
 }
 
@@ -53,6 +99,8 @@ impl Command {
 pub(crate) enum Came {
     /// A request for the volume; its answer has the command's number.
     Request(Submit, Buffer),
+    /// The same, and another command.
+    RequestAndCommand(Submit, Buffer, Command),
     /// Another command.
     Again(Command),
     /// There is nothing to do.

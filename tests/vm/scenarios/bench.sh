@@ -1,6 +1,6 @@
 # how many instructions an I/O takes, beside Linux md: docs/results/performance.md
 # machine: counted
-# program: ublk_null
+# program: null
 # program: rival
 . /vm/measure.sh
 

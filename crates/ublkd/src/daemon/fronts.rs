@@ -345,7 +345,7 @@ impl Fronts {
             nbd.tls = config.nbd_tls.clone().filter(|_| is_tcp);
             nbd.allow_remote = config.nbd_allow_remote;
             nbd.logical_block = config.logical_block;
-            let server = NbdServer::start(volume.clone(), nbd).await?;
+            let server = NbdServer::start_at(volume.clone(), host, nbd).await?;
             self.add("nbd", server.uri());
             self.nbd.push(server);
         }

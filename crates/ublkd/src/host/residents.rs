@@ -6,7 +6,7 @@ use super::data::{Data, InFlight};
 use super::handle::{HostError, Reply, reply};
 use crate::resident::{Came, Resident};
 use crate::ring::{CommandSlot, Completed};
-use crate::volume::Buffer;
+use crate::volume::{Buffer, Submit};
 
 impl Data {
     /// Adds a front end to this thread. Answered when the kernel has its first commands.
@@ -30,17 +30,28 @@ impl Data {
             unreachable!("a resident stays until its last command has completed");
         };
         match resident.came(number, result) {
-            Came::Request(asked, buffer)
-                if asked.fits(self.submissions.config().max_request_blocks) =>
-            {
-                let tag = buffer.tag();
-                self.request(tag, asked, InFlight::Resident { place, number, buffer, asked });
-            }
-            Came::Request(_, buffer) => {
-                self.answer_resident(place, number, buffer, Err(RequestError::OutOfRange));
+            Came::Request(asked, buffer) => self.asked_by_resident(place, number, asked, buffer),
+            Came::RequestAndCommand(asked, buffer, command) => {
+                self.ring.command(place, command);
+                self.asked_by_resident(place, number, asked, buffer);
             }
             Came::Again(command) => self.ring.command(place, command),
             Came::Nothing => self.let_go_if_ended(at),
+        }
+    }
+
+    fn asked_by_resident(
+        &mut self,
+        place: CommandSlot,
+        number: u16,
+        asked: Submit,
+        buffer: Buffer,
+    ) {
+        if asked.fits(self.submissions.config().max_request_blocks) {
+            let tag = buffer.tag();
+            self.request(tag, asked, InFlight::Resident { place, number, buffer, asked });
+        } else {
+            self.answer_resident(place, number, buffer, Err(RequestError::OutOfRange));
         }
     }
 

@@ -336,11 +336,11 @@ impl Submissions {
             if let Some(submission) = self.pop() {
                 return Some(submission);
             }
-            if self.shared.abandoned.load(Ordering::SeqCst) {
+            if self.is_abandoned() {
                 return self.pop();
             }
             let bell = &self.shared.bell;
-            if bell.park(|| self.has_work() || self.shared.abandoned.load(Ordering::SeqCst)) {
+            if bell.park(|| self.has_work() || self.is_abandoned()) {
                 bell.listen();
                 bell.unpark();
             }
@@ -350,6 +350,11 @@ impl Submissions {
     /// Whether a request is waiting.
     pub(crate) fn has_work(&self) -> bool {
         !self.shared.queue.is_empty()
+    }
+
+    /// Whether the last [`Volume`] is gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.abandoned.load(Ordering::SeqCst)
     }
 
     /// What wakes the receiver.

@@ -4,6 +4,7 @@
 mod bytes;
 mod file;
 mod mounts;
+mod null;
 #[path = "../tools/run.rs"]
 mod run;
 #[path = "../tools/store.rs"]

@@ -2,11 +2,13 @@
 
 #[path = "../tools/back_end.rs"]
 mod back_end;
+mod calm;
 #[path = "../tools/certificates.rs"]
 mod certificates;
 mod client;
 mod haggling;
 mod hostile;
+mod null;
 mod requests;
 #[path = "../tools/run.rs"]
 mod run;

@@ -4,15 +4,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::handshake::{HandshakeError, Session, begin_tls, greet, negotiate};
+use super::handshake::{HandshakeError, begin_tls, greet, negotiate};
 use super::ledger::Ledger;
 use super::listen::Socket;
 use super::pace::Pace;
+use super::plain::{Plain, calmly, halves, whole};
 use super::replies::Replies;
-use super::requests::Requests;
+use super::requests::{End, Requests};
+use super::session::Session;
 use super::tls::Tls;
 use super::{Service, Stop};
 use crate::guests::{Guest, Seldom};
@@ -28,8 +31,8 @@ const TLS_READ_BYTES: usize = 64 << 10;
 pub(super) async fn connection(socket: Socket, service: Service, guest: Guest) {
     let client = socket.peer();
     match (socket, service.tls.clone()) {
-        (Socket::Unix(stream), None) => plain(stream.into_split(), service, guest, client).await,
-        (Socket::Tcp(stream), None) => plain(stream.into_split(), service, guest, client).await,
+        (Socket::Unix(stream), None) => plain(stream, service, guest, client).await,
+        (Socket::Tcp(stream), None) => plain(stream, service, guest, client).await,
         (Socket::Unix(stream), Some(tls)) => secure(stream, &tls, service, guest, client).await,
         (Socket::Tcp(stream), Some(tls)) => secure(stream, &tls, service, guest, client).await,
     }
@@ -46,20 +49,41 @@ struct Admitted<R, W, T> {
 
 type Negotiated<R, W, T> = Result<Option<Admitted<R, W, T>>, HandshakeError>;
 
-async fn plain<R, W>((reader, mut writer): (R, W), service: Service, guest: Guest, client: String)
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+/// Its socket is the volume's thread's while the client is calm.
+async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: String) {
     let enter = || Some((guest.busy()?, service.clients.enter(client.clone())?));
+    let (reader, mut writer) = halves(stream, Vec::new());
     let negotiation = async {
         let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
         let greeted = greet(&mut reader, &mut writer).await?;
         let entered = negotiate(&mut reader, &mut writer, greeted, &service, enter).await?;
         Ok(entered.map(|(session, entered)| Admitted { reader, writer, session, entered }))
     };
-    if let Some(admitted) = in_time(negotiation, &service, &client).await {
-        serve(admitted, &service, &client).await;
+    let Some(mut admitted) = in_time(negotiation, &service, &client).await else { return };
+    while let Some((left, _place)) = serve(admitted, &service, &client).await {
+        let Admitted { reader, writer, session, entered } = left;
+        let Some(admit) = &service.admit else { return };
+        let moved = async {
+            let socket = match whole::<S>((reader.into_inner(), writer))? {
+                Ok(socket) => socket,
+                Err(halves) => return Ok(halves),
+            };
+            let own = (service.checks(session), service.volume.share());
+            let (patience, stop) = (service.limits.patience, &service.stop);
+            let (stream, ahead) = calmly::<S>(socket, own, admit, stop, patience).await?;
+            Ok::<_, std::io::Error>(halves(stream, ahead))
+        };
+        let (reader, writer) = match moved.await {
+            Ok(halves) => halves,
+            Err(error) => {
+                if let Some(count) = told(&service) {
+                    tracing::info!(%error, client, count, "an NBD connection was cut");
+                }
+                return;
+            }
+        };
+        let reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
+        admitted = Admitted { reader, writer, session, entered };
     }
 }
 
@@ -82,7 +106,8 @@ where
         Ok(entered.map(|(session, entered)| Admitted { reader, writer, session, entered }))
     };
     if let Some(admitted) = in_time(negotiation, &service, &client).await {
-        serve(admitted, &service, &client).await;
+        // Only a connection without TLS has a place among calm clients.
+        serve(admitted, &Service { calm_places: None, ..service.clone() }, &client).await;
     }
 }
 
@@ -113,23 +138,29 @@ async fn in_time<R, W, T>(
     None
 }
 
-async fn serve<R, W, T>(admitted: Admitted<R, W, T>, service: &Service, client: &str)
+/// Serves a client to its end, or until it is calm and may go to the volume's thread.
+async fn serve<R, W, T>(
+    admitted: Admitted<R, W, T>,
+    service: &Service,
+    client: &str,
+) -> Option<(Admitted<R, W, T>, OwnedSemaphorePermit)>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Admitted { reader, writer, session, entered: _entered } = admitted;
-    let Service { volume, logical_block, limits, stop, .. } = service;
+    let Admitted { reader, writer, session, entered } = admitted;
+    let Service { volume, limits, stop, .. } = service;
     let pace = Pace::of(limits);
     let (ledger, outgoing) = Ledger::new(session, limits, volume.share());
     let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, pace);
     let own = Arc::clone(&ledger);
-    let mut requests =
-        Requests::new(reader, volume.clone(), own, pace, *logical_block, stop.clone());
+    let checks = service.checks(session);
+    let calm = service.calm_places.clone();
+    let mut requests = Requests::new(reader, checks, own, pace, stop.clone(), calm);
     let serving = async {
         let ended = tokio::select! {
             ended = requests.run() => ended,
-            () = overdue(stop, limits.patience) => Ok(()),
+            () = overdue(stop, limits.patience) => Ok(End::Left),
         };
         ledger.settled().await;
         ended
@@ -138,13 +169,21 @@ where
         ended = serving => ended,
         error = replies.run() => Err(error.into()),
     };
-    if let Err(error) = ended
-        && let Some(count) = told(service)
-    {
-        tracing::info!(%error, client, count, "an NBD connection was cut");
+    match ended {
+        Ok(End::Calm(place)) => {
+            let (reader, writer) = (requests.into_reader(), replies.into_writer());
+            return Some((Admitted { reader, writer, session, entered }, place));
+        }
+        Ok(End::Left) => {}
+        Err(error) => {
+            if let Some(count) = told(service) {
+                tracing::info!(%error, client, count, "an NBD connection was cut");
+            }
+        }
     }
     // With TLS this is one more message, which a client may not take.
     timeout(limits.patience, replies.into_writer().shutdown()).await.ok();
+    None
 }
 
 /// How often a client failed since that was last told, if it is to be told now.

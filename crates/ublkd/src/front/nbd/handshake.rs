@@ -12,6 +12,7 @@ use std::io;
 use raidcore::units::BLOCK_BYTES;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::session::Session;
 use super::wire::{
     Bytes, NBD_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply,
     transmission,
@@ -37,15 +38,6 @@ const ALLOCATION: &str = "base:allocation";
 
 /// The name of `base:allocation` in this server's replies.
 pub(super) const ALLOCATION_ID: u32 = 1;
-
-/// The result of the negotiation.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Session {
-    /// Replies come in chunks.
-    pub(super) structured: bool,
-    /// The client may ask for `base:allocation`.
-    pub(super) allocation: bool,
-}
 
 /// Why a negotiation was cut off.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::NbdLimits;
-use super::handshake::Session;
+use super::session::Session;
 use super::wire::{Errno, Head};
 use crate::front::extent::Extent;
 use crate::volume::{Buffer, Edges, Port, Share, Submit, Volume};
@@ -77,7 +77,7 @@ impl Message {
     /// The data could not be read again: the client gets an error instead.
     pub(super) fn fail(&mut self, ledger: &Ledger, error: Errno) {
         if let Some(part) = &self.part {
-            let head = ledger.failure(part.handle, error);
+            let head = ledger.session.failure(part.handle, error);
             self.head = if self.last { head } else { head.not_last() };
         }
     }
@@ -167,6 +167,11 @@ impl Ledger {
         place
     }
 
+    /// Whether nothing is in flight.
+    pub(super) fn is_settled(&self) -> bool {
+        self.requests.available_permits() == self.requests_max as usize
+    }
+
     /// Waits until nothing is in flight.
     pub(super) async fn settled(&self) {
         drop(self.places(self.requests_max).await);
@@ -230,24 +235,6 @@ impl Ledger {
         self.requests.add_permits(self.requests_max as usize);
     }
 
-    /// The reply to a request that succeeded without data.
-    pub(super) fn success(&self, handle: u64, reads: bool) -> Head {
-        if reads && self.session.structured {
-            Head::none(handle)
-        } else {
-            Head::simple(handle, None)
-        }
-    }
-
-    /// The reply to a request that failed.
-    pub(super) fn failure(&self, handle: u64, error: Errno) -> Head {
-        if self.session.structured {
-            Head::error(handle, error)
-        } else {
-            Head::simple(handle, Some(error))
-        }
-    }
-
     fn send(&self, head: Head, part: Option<Part>, last: bool) {
         let message = Message { head, part, last };
         // Without a receiver the connection is ending.
@@ -263,12 +250,8 @@ impl Ledger {
         let last = entry.left == 0 && entry.error.is_none();
         let (lba, blocks, edges) = entry.extent.piece(part);
         let bytes = edges.within(blocks);
-        let head = if self.session.structured {
-            let offset = lba.0 * BLOCK_BYTES as u64 + u64::from(edges.front);
-            Head::data(entry.handle, last, offset, bytes.len() as u32)
-        } else {
-            Head::simple(entry.handle, None)
-        };
+        let offset = lba.0 * BLOCK_BYTES as u64 + u64::from(edges.front);
+        let head = self.session.data(entry.handle, last, offset, bytes.len() as u32);
         let part = Part { handle: entry.handle, lba, blocks, edges, buffer: Some(buffer) };
         self.send(head, Some(part), last);
     }
@@ -295,9 +278,9 @@ impl Port for Ledger {
         }
         table.remove(slot);
         match error {
-            Some(error) => self.send(self.failure(handle, error), None, true),
+            Some(error) => self.send(self.session.failure(handle, error), None, true),
             None if reads => {}
-            None => self.send(self.success(handle, false), None, true),
+            None => self.send(self.session.success(handle, false), None, true),
         }
     }
 }
@@ -330,7 +313,7 @@ impl Drop for Request<'_> {
         if entry.left == 0 {
             let (handle, error) = (entry.handle, entry.error);
             table.remove(self.slot);
-            let head = self.ledger.failure(handle, error.unwrap_or(Errno::Shutdown));
+            let head = self.ledger.session.failure(handle, error.unwrap_or(Errno::Shutdown));
             self.ledger.send(head, None, true);
         }
     }

@@ -10,19 +10,25 @@
 //! - With TLS, nothing but that is negotiated before it, and nothing that came before it counts after it.
 //! - A client that makes the server wait (in the handshake, TLS's, too, within a payload, by not reading
 //!   replies) is cut off after a time. Between requests a client may be idle for any time.
+//! - A client that asks for one small thing at a time is served on the volume's thread, and its
+//!   connection's task waits until it is calm no more.
 //! - When the server stops, requests that the volume already has are answered before the connection
 //!   closes.
 //!
 //! The protocol: `doc/proto.md` of the NBD project.
 
+mod calm;
+mod checks;
 mod clients;
 mod connection;
 mod handshake;
 mod ledger;
 mod listen;
 mod pace;
+mod plain;
 mod replies;
 mod requests;
+mod session;
 mod tls;
 mod wire;
 
@@ -33,22 +39,34 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::front::LogicalBlock;
 use crate::front::socket::SocketError;
 use crate::guests::{Guests, Seldom};
+use crate::host::HostHandle;
+use crate::null::Null;
 use crate::paths::shown;
+use crate::resident::Resident;
 use crate::volume::Volume;
+use checks::Checks;
 use clients::Clients;
 use connection::connection;
 use listen::Listener;
+use session::Session;
 use tls::Tls;
 pub use tls::{NbdTls, TlsError};
 
 /// The largest request in bytes, which every server should accept.
 const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+
+/// The most clients at a time that the volume's thread serves by itself. It copies their data, and
+/// does nothing for others meanwhile.
+const CALM_CLIENTS: usize = 4;
+
+/// Gives the volume's thread a front end, or drops it if that thread has ended.
+type Admit = Arc<dyn Fn(Box<dyn Resident>) + Send + Sync>;
 
 /// Where clients connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -178,6 +196,39 @@ impl NbdServer {
     /// # Errors
     /// When the address is not allowed or can't be had.
     pub async fn start(volume: Volume, config: NbdConfig) -> Result<Self, NbdError> {
+        Self::start_with(volume, None, config).await
+    }
+
+    /// The same, with clients that ask for one small thing at a time served on the thread of the
+    /// volume's host: then no other thread has to be woken for a request.
+    ///
+    /// # Errors
+    /// As of [`NbdServer::start`].
+    pub async fn start_at(
+        volume: Volume,
+        host: &HostHandle,
+        config: NbdConfig,
+    ) -> Result<Self, NbdError> {
+        let host = host.clone();
+        let admit = move |client| drop(host.admit(client));
+        Self::start_with(volume, Some(Arc::new(admit)), config).await
+    }
+
+    /// The same for a volume that answers at once.
+    ///
+    /// # Errors
+    /// As of [`NbdServer::start`].
+    pub async fn start_null(null: Null, config: NbdConfig) -> Result<Self, NbdError> {
+        let volume = null.volume().clone();
+        let admit = move |client| drop(null.admit(client));
+        Self::start_with(volume, Some(Arc::new(admit)), config).await
+    }
+
+    async fn start_with(
+        volume: Volume,
+        admit: Option<Admit>,
+        config: NbdConfig,
+    ) -> Result<Self, NbdError> {
         let tls = match config.tls.clone() {
             Some(files) => Some(Arc::new(Tls::open(files).await?)),
             None => None,
@@ -196,6 +247,8 @@ impl NbdServer {
             limits,
             tls,
             clients: clients.clone(),
+            calm_places: admit.as_ref().map(|_| Arc::new(Semaphore::new(CALM_CLIENTS))),
+            admit,
             stop: Stop(stopping),
             log: Arc::default(),
         };
@@ -260,9 +313,20 @@ struct Service {
     limits: NbdLimits,
     tls: Option<Arc<Tls>>,
     clients: Clients,
+    /// Free places for calm clients, if they may go to the volume's thread.
+    calm_places: Option<Arc<Semaphore>>,
+    admit: Option<Admit>,
     stop: Stop,
     /// Clients' errors are logged at intervals.
     log: Arc<Mutex<Seldom>>,
+}
+
+impl Service {
+    /// What a client's requests are checked by.
+    fn checks(&self, session: Session) -> Checks {
+        let (volume, logical_block) = (self.volume.clone(), self.logical_block);
+        Checks { volume, session, logical_block }
+    }
 }
 
 /// Whether the server is to stop.

@@ -214,7 +214,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
                 None => (None, Some(Errno::Io)),
             };
             if let (Some(error), 0) = (error, piece) {
-                return self.write_head(self.ledger.failure(handle, error)).await;
+                return self.write_head(self.ledger.session().failure(handle, error)).await;
             }
             let Some(mut buffer) = buffer else {
                 return Err(io::Error::other("the volume has dropped a read"));

@@ -6,6 +6,7 @@
 //! - A buffer is taken when its part of the payload has begun to arrive, and the rest of that part
 //!   must follow in time. If others have no buffer meanwhile, the received bytes are set aside.
 //! - The payload of a refused request is skipped, so that the next request is found.
+//! - A client that is found calm has nothing in flight, and nothing of it is read ahead.
 
 use std::io;
 use std::ops::Range;
@@ -14,16 +15,20 @@ use std::sync::Arc;
 
 use raidcore::engine::Op;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::checks::{Checks, Task};
 use super::handshake::ALLOCATION_ID;
-use super::ledger::{Ledger, Request, Stream};
+use super::ledger::{Ledger, Request};
 use super::pace::{Pace, Waited};
 use super::wire::{Command, Errno, Head, Header, flag};
-use super::{PAYLOAD_BYTES_MAX, Stop};
+use super::{PAYLOAD_BYTES_MAX, Stop, calm};
 use crate::front::extent::Extent;
-use crate::front::{LogicalBlock, RANGE_BLOCKS_MAX};
-use crate::volume::{Buffer, Port, Submit, Touched, Volume};
+use crate::volume::{Buffer, Port, Submit};
+
+/// A client is calm when so many requests in a row were small, and came when nothing was in flight.
+const CALM_AFTER: u32 = 16;
 
 /// Why a connection was cut.
 #[derive(Debug, thiserror::Error)]
@@ -38,51 +43,48 @@ pub(super) enum Cut {
     Slow,
 }
 
-/// The task of a valid request.
-enum Task {
-    Volume {
-        op: Op,
-        extent: Extent,
-    },
-    Stream(Stream),
-    /// Nothing: it has no bytes.
-    Nothing,
-    Status,
+/// How a client was served to the end.
+pub(super) enum End {
+    /// It has no more requests, or the server stops.
+    Left,
+    /// It asks for one thing at a time, and there is a place among such clients for it.
+    Calm(OwnedSemaphorePermit),
 }
 
 /// The reading half of a connection.
 pub(super) struct Requests<R> {
     reader: BufReader<R>,
-    volume: Volume,
+    checks: Checks,
     ledger: Arc<Ledger>,
     port: Arc<dyn Port>,
     pace: Pace,
-    logical_block: LogicalBlock,
     stop: Stop,
+    /// Free places for calm clients; none if it makes no difference.
+    calm_places: Option<Arc<Semaphore>>,
+    /// How many calm requests there were in a row.
+    calm: u32,
 }
 
 impl<R: AsyncRead + Unpin> Requests<R> {
     pub(super) fn new(
         reader: BufReader<R>,
-        volume: Volume,
+        checks: Checks,
         ledger: Arc<Ledger>,
         pace: Pace,
-        logical_block: LogicalBlock,
         stop: Stop,
+        calm_places: Option<Arc<Semaphore>>,
     ) -> Self {
-        Self {
-            reader,
-            volume,
-            port: Arc::<Ledger>::clone(&ledger),
-            ledger,
-            pace,
-            logical_block,
-            stop,
-        }
+        let port: Arc<dyn Port> = Arc::<Ledger>::clone(&ledger);
+        Self { reader, checks, port, ledger, pace, stop, calm_places, calm: 0 }
     }
 
-    /// Until the client has no more requests, or the server stops and nothing is in flight.
-    pub(super) async fn run(&mut self) -> Result<(), Cut> {
+    /// With all that was read.
+    pub(super) fn into_reader(self) -> BufReader<R> {
+        self.reader
+    }
+
+    /// Until the client has no more requests, or is calm, or the server stops and nothing is in flight.
+    pub(super) async fn run(&mut self) -> Result<End, Cut> {
         let stop = self.stop.clone();
         let ledger = Arc::clone(&self.ledger);
         let mut stopping = pin!(stop.wait());
@@ -96,14 +98,32 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             let header = tokio::select! {
                 biased;
                 header = read_header(&mut self.reader) => header?,
-                () = quiet => return Ok(()),
+                () = quiet => return Ok(End::Left),
             };
             match header {
-                None => return Ok(()),
-                Some(header) if header.command == Command::Disconnect => return Ok(()),
-                Some(header) => self.take(header).await?,
+                None => return Ok(End::Left),
+                Some(header) if header.command == Command::Disconnect => return Ok(End::Left),
+                Some(header) => {
+                    let calm = ledger.is_settled() && calm::suits(&header);
+                    self.calm = if calm { self.calm + 1 } else { 0 };
+                    self.take(header).await?;
+                }
+            }
+            if self.calm >= CALM_AFTER
+                && let Some(place) = self.calm_place().await
+            {
+                return Ok(End::Calm(place));
             }
         }
+    }
+
+    /// A place among calm clients, if there is one.
+    async fn calm_place(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.calm = 0;
+        let places = Arc::clone(self.calm_places.as_ref()?);
+        let place = places.try_acquire_owned().ok()?;
+        self.ledger.settled().await;
+        self.reader.buffer().is_empty().then_some(place)
     }
 
     async fn take(&mut self, header: Header) -> Result<(), Cut> {
@@ -113,16 +133,17 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         }
         let ledger = Arc::clone(&self.ledger);
         let place = ledger.admit().await;
-        let task = if self.stop.is_set() { Err(Errno::Shutdown) } else { self.check(&header) };
+        let task =
+            if self.stop.is_set() { Err(Errno::Shutdown) } else { self.checks.check(&header) };
         if writes && task.is_err() {
             self.skip(header.length).await?;
         }
-        let handle = header.handle;
+        let (handle, session) = (header.handle, ledger.session());
         match task {
-            Err(error) => ledger.answer(place, ledger.failure(handle, error)),
+            Err(error) => ledger.answer(place, session.failure(handle, error)),
             Ok(Task::Nothing) => {
                 let reads = header.command == Command::Read;
-                ledger.answer(place, ledger.success(handle, reads));
+                ledger.answer(place, session.success(handle, reads));
             }
             Ok(Task::Status) => {
                 let head = Head::all_data(handle, ALLOCATION_ID, header.length);
@@ -161,7 +182,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
                 buffer = self.receive(buffer, edges.within(blocks)).await?;
             }
             let submit = Submit { op, lba, blocks, fua, edges };
-            request.submit(&self.volume, &self.port, submit, buffer);
+            request.submit(&self.checks.volume, &self.port, submit, buffer);
         }
         Ok(())
     }
@@ -172,7 +193,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         let mut got = 0;
         let waited = {
             let filling = pin!(fill(&mut self.reader, &mut buffer[to.clone()], &mut got));
-            self.pace.wait(&self.volume, 1, filling).await
+            self.pace.wait(&self.checks.volume, 1, filling).await
         };
         match waited {
             Waited::Ended(filled) => return Ok(filled.map(|()| buffer)?),
@@ -198,107 +219,6 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         Ok(())
-    }
-
-    /// The task of a request, if it is valid.
-    fn check(&self, header: &Header) -> Result<Task, Errno> {
-        let session = self.ledger.session();
-        let set = |flag: u16| header.flags & flag != 0;
-        let check = |own_flags: u16, beyond| {
-            if header.flags & !(flag::FUA | own_flags) != 0 {
-                return Err(Errno::Invalid);
-            }
-            self.check_range(header, beyond)
-        };
-        match header.command {
-            Command::Read => {
-                let df = if session.structured { flag::DF } else { 0 };
-                let range = check(df, Errno::Invalid)?;
-                self.read(header, range, !session.structured || set(flag::DF))
-            }
-            Command::Write => {
-                let range = check(0, Errno::NoSpace)?;
-                Ok(self.task(Op::Write, range))
-            }
-            Command::Trim => {
-                let range = check(0, Errno::Invalid)?;
-                Ok(self.task(Op::Discard, range))
-            }
-            Command::WriteZeroes => {
-                let range = check(flag::NO_HOLE | flag::FAST_ZERO, Errno::NoSpace)?;
-                if set(flag::FAST_ZERO) && !self.are_stripes(range) {
-                    return Err(Errno::NotSupported);
-                }
-                // With NO_HOLE members keep the space, otherwise they may free it; the blocks are
-                // zeros either way.
-                let op = if set(flag::NO_HOLE) { Op::WriteZeroes } else { Op::Discard };
-                Ok(self.task(op, range))
-            }
-            Command::BlockStatus => {
-                let range = check(flag::REQ_ONE, Errno::Invalid)?;
-                if !session.allocation || range.blocks == 0 {
-                    return Err(Errno::Invalid);
-                }
-                Ok(Task::Status)
-            }
-            Command::Flush => {
-                check(0, Errno::Invalid)?;
-                if (header.offset, header.length) != (0, 0) {
-                    return Err(Errno::Invalid);
-                }
-                let extent = Extent::new(Touched::default(), 1, &self.volume);
-                Ok(Task::Volume { op: Op::Flush, extent })
-            }
-            Command::Disconnect | Command::Other(_) => Err(Errno::Invalid),
-        }
-    }
-
-    /// A read; `whole` if its data has to be sent in one piece.
-    fn read(&self, header: &Header, range: Touched, whole: bool) -> Result<Task, Errno> {
-        let structured = self.ledger.session().structured;
-        if header.length > PAYLOAD_BYTES_MAX {
-            return Err(if structured { Errno::Overflow } else { Errno::Invalid });
-        }
-        let task = self.task(Op::Read, range);
-        if let Task::Volume { extent, .. } = task
-            && whole
-            && extent.pieces() > 1
-        {
-            return Ok(Task::Stream(Stream { handle: header.handle, extent, structured }));
-        }
-        Ok(task)
-    }
-
-    fn task(&self, op: Op, range: Touched) -> Task {
-        let most = match op {
-            Op::Read | Op::Write => self.volume.max_request_blocks(),
-            Op::Flush | Op::Discard | Op::WriteZeroes => RANGE_BLOCKS_MAX,
-        };
-        if range.blocks == 0 {
-            return Task::Nothing;
-        }
-        let extent = Extent::new(range, most, &self.volume);
-        Task::Volume { op, extent }
-    }
-
-    /// Whether a discard is of whole stripes, for which only a map is written.
-    fn are_stripes(&self, Touched { lba, blocks, edges }: Touched) -> bool {
-        let unit = u64::from(self.volume.discard_blocks().max(1));
-        edges.is_none() && lba.is_multiple_of(unit) && blocks.is_multiple_of(unit)
-    }
-
-    /// The blocks of a request, if they are logical blocks; the error `beyond` if they are past the
-    /// end.
-    fn check_range(&self, header: &Header, beyond: Errno) -> Result<Touched, Errno> {
-        let (unit, length) = (u64::from(self.logical_block.bytes()), u64::from(header.length));
-        if !header.offset.is_multiple_of(unit) || !length.is_multiple_of(unit) {
-            return Err(Errno::Invalid);
-        }
-        let range = Touched::by(header.offset, length).ok_or(beyond)?;
-        if range.lba + range.blocks > self.volume.blocks() {
-            return Err(beyond);
-        }
-        Ok(range)
     }
 }
 

@@ -237,7 +237,9 @@ mod tests {
         fn request(&mut self, tag: u16) -> (Submit, Buffer) {
             match self.queue.came(tag, abi::RESULT_REQUEST) {
                 Came::Request(request, buffer) => (request, buffer),
-                Came::Again(_) | Came::Nothing => panic!("tag {tag} brought no request"),
+                Came::RequestAndCommand(..) | Came::Again(_) | Came::Nothing => {
+                    panic!("tag {tag} brought no request")
+                }
             }
         }
 

@@ -1,0 +1,153 @@
+//! Connections without TLS, whose sockets can go to the volume's thread and come back.
+
+use std::io::{self, Cursor};
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::ioctl_fionbio;
+use rustix::net::{Shutdown, shutdown};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Chain};
+use tokio::net::{TcpStream, UnixStream, tcp, unix};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::calm::{Calm, Left, Turn};
+use super::checks::Checks;
+use super::{Admit, Stop};
+use crate::volume::Share;
+
+/// A reader with what was read of the connection before.
+pub(super) type Reader<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// A socket of tokio's.
+pub(super) trait Plain: Sized {
+    type Reader: AsyncRead + Unpin;
+    type Writer: AsyncWrite + Unpin;
+
+    /// Its halves.
+    fn split(self) -> (Self::Reader, Self::Writer);
+
+    /// Without tokio.
+    fn release(reader: Self::Reader, writer: Self::Writer) -> io::Result<OwnedFd>;
+
+    /// With tokio again.
+    fn take(socket: OwnedFd) -> io::Result<Self>;
+}
+
+impl Plain for UnixStream {
+    type Reader = unix::OwnedReadHalf;
+    type Writer = unix::OwnedWriteHalf;
+
+    fn split(self) -> (Self::Reader, Self::Writer) {
+        self.into_split()
+    }
+
+    fn release(reader: Self::Reader, writer: Self::Writer) -> io::Result<OwnedFd> {
+        Ok(reader.reunite(writer).map_err(io::Error::other)?.into_std()?.into())
+    }
+
+    fn take(socket: OwnedFd) -> io::Result<Self> {
+        Self::from_std(socket.into())
+    }
+}
+
+impl Plain for TcpStream {
+    type Reader = tcp::OwnedReadHalf;
+    type Writer = tcp::OwnedWriteHalf;
+
+    fn split(self) -> (Self::Reader, Self::Writer) {
+        self.into_split()
+    }
+
+    fn release(reader: Self::Reader, writer: Self::Writer) -> io::Result<OwnedFd> {
+        Ok(reader.reunite(writer).map_err(io::Error::other)?.into_std()?.into())
+    }
+
+    fn take(socket: OwnedFd) -> io::Result<Self> {
+        Self::from_std(socket.into())
+    }
+}
+
+/// The halves of a socket.
+pub(super) type Halves<S> = (Reader<<S as Plain>::Reader>, <S as Plain>::Writer);
+
+/// The halves of a socket of which this was read already.
+pub(super) fn halves<S: Plain>(socket: S, ahead: Vec<u8>) -> Halves<S> {
+    let (reader, writer) = socket.split();
+    (Cursor::new(ahead).chain(reader), writer)
+}
+
+/// The socket; the halves again if something was read of it that is not taken.
+pub(super) fn whole<S: Plain>(halves: Halves<S>) -> io::Result<Result<OwnedFd, Halves<S>>> {
+    let (ahead, _) = halves.0.get_ref();
+    if ahead.position() < ahead.get_ref().len() as u64 {
+        return Ok(Err(halves));
+    }
+    let (reader, writer) = halves;
+    let (_, reader) = reader.into_inner();
+    S::release(reader, writer).map(Ok)
+}
+
+/// Has the volume's thread serve a calm client for as long as it is calm. A client that makes it wait for
+/// longer than `patience`, or twice that, is cut off.
+///
+/// # Errors
+/// If the kernel refuses what it takes, or the thread has ended.
+pub(super) async fn calmly<S: Plain>(
+    socket: OwnedFd,
+    (checks, share): (Checks, Share),
+    admit: &Admit,
+    stop: &Stop,
+    patience: Duration,
+) -> io::Result<(S, Vec<u8>)> {
+    ioctl_fionbio(&socket, false)?;
+    let handle = socket.try_clone()?;
+    let turn = Arc::<Turn>::default();
+    let (calm, left) = Calm::new(socket, checks, share, Arc::clone(&turn))?;
+    admit(Box::new(calm));
+    let mut ended = pin!(unless_late(left, &handle, &turn, patience));
+    let ended = tokio::select! {
+        biased;
+        ended = ended.as_mut() => ended,
+        () = stop.wait() => {
+            // What the volume has is answered, and nothing is read after that.
+            shutdown(&handle, Shutdown::Read).ok();
+            ended.await
+        }
+    };
+    let Left { socket, ahead } = ended.ok_or_else(|| io::Error::other("the array has ended"))?;
+    ioctl_fionbio(&socket, true)?;
+    Ok((S::take(socket)?, ahead))
+}
+
+/// The client as it comes back, which it does when it is cut off, too.
+async fn unless_late(
+    mut left: oneshot::Receiver<Left>,
+    socket: &OwnedFd,
+    turn: &Turn,
+    patience: Duration,
+) -> Option<Left> {
+    tokio::select! {
+        biased;
+        left = &mut left => return left.ok(),
+        () = lateness(turn, patience) => {}
+    }
+    // It may be gone already.
+    shutdown(socket, Shutdown::Both).ok();
+    left.await.ok()
+}
+
+/// When the client has made the server wait for too long.
+async fn lateness(turn: &Turn, patience: Duration) {
+    let mut before = None;
+    loop {
+        sleep(patience).await;
+        let now = turn.waiting();
+        if now.is_some() && now == before {
+            return;
+        }
+        before = now;
+    }
+}

@@ -1,0 +1,202 @@
+//! A volume without an array, which answers at once and stores nothing: what a request costs then is
+//! the cost of its front end. Its thread is woken as an array's is, and takes front ends on as one.
+
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use det::Instant;
+use raidcore::engine::Op;
+
+use crate::arena::Arena;
+use crate::resident::{Came, Resident};
+use crate::ring::{CommandSlot, Completed, Ring, RingConfig};
+use crate::thread::mask_signals;
+use crate::volume::{Bell, Buffer, Submissions, Submit, Volume, VolumeConfig};
+
+/// The largest request, in blocks: 1 MiB, as of an array.
+const REQUEST_BLOCKS: u32 = 256;
+
+/// A volume that a thread serves until the last handle is gone. All of it reads as zeros, whatever is
+/// written, by clients of NBD and users of a file. A block device's reads are not filled at all.
+#[derive(Clone)]
+pub struct Null {
+    volume: Volume,
+    newcomers: Newcomers,
+}
+
+/// Front ends that the thread is to take on.
+#[derive(Clone)]
+struct Newcomers {
+    line: Arc<Mutex<Vec<Newcomer>>>,
+    bell: Arc<Bell>,
+}
+
+struct Newcomer {
+    resident: Box<dyn Resident>,
+    /// Told when the kernel has its first commands, or why not.
+    begun: SyncSender<io::Result<()>>,
+}
+
+impl Newcomers {
+    fn line(&self) -> MutexGuard<'_, Vec<Newcomer>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Null {
+    /// Serves so many blocks of 4 KiB, at most `tags` requests at a time.
+    ///
+    /// # Errors
+    /// If the kernel refuses a thread, an io_uring or memory.
+    pub fn start(blocks: u64, tags: u16) -> io::Result<Self> {
+        let shape = VolumeConfig {
+            name: "null".to_owned(),
+            blocks,
+            chunk_blocks: 1,
+            stripe_blocks: REQUEST_BLOCKS,
+            discard_blocks: 1,
+            max_request_blocks: REQUEST_BLOCKS,
+            tags,
+        };
+        let (volume, submissions) = Volume::try_channel(shape)?;
+        let newcomers = Newcomers { line: Arc::default(), bell: Arc::clone(submissions.bell()) };
+        let (ready, begun) = sync_channel(1);
+        let line = newcomers.clone();
+        let serve = move || serve(submissions, line, &ready);
+        std::thread::Builder::new().name("null".to_owned()).spawn(serve)?;
+        begun.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
+        Ok(Self { volume, newcomers })
+    }
+
+    /// The volume.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// Takes a front end on. The answer can be received once.
+    pub(crate) fn admit(
+        &self,
+        resident: Box<dyn Resident>,
+    ) -> std::sync::mpsc::Receiver<io::Result<()>> {
+        let (begun, answer) = sync_channel(1);
+        self.newcomers.line().push(Newcomer { resident, begun });
+        self.newcomers.bell.ring();
+        answer
+    }
+}
+
+/// What the thread has.
+struct Server {
+    // The ring goes before the memory that it may use, the residents' among it.
+    ring: Ring,
+    /// By [`CommandSlot`].
+    residents: Vec<Option<Box<dyn Resident>>>,
+    arena: Arena,
+    submissions: Submissions,
+    newcomers: Newcomers,
+}
+
+/// Tells `ready` when requests are answered, or why none are.
+fn serve(submissions: Submissions, newcomers: Newcomers, ready: &SyncSender<io::Result<()>>) {
+    mask_signals();
+    let served = Server::new(submissions, newcomers).and_then(|mut server| {
+        // The receiver is there: it is what spawned us.
+        ready.send(Ok(())).ok();
+        server.run()
+    });
+    if let Err(error) = served {
+        tracing::error!(%error, "the null volume is served no more");
+        ready.try_send(Err(error)).ok();
+    }
+}
+
+impl Server {
+    fn new(submissions: Submissions, newcomers: Newcomers) -> io::Result<Self> {
+        let arena = Arena::new(submissions.payload_memory(), &[])?;
+        let config = RingConfig {
+            entries: 256,
+            large_entries: false,
+            io_timeout: Duration::MAX,
+            register_memory: false,
+        };
+        let ring = Ring::new(config, &arena, submissions.bell().fd())?;
+        Ok(Self { ring, residents: Vec::new(), arena, submissions, newcomers })
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        loop {
+            self.ring.reap(Instant::ORIGIN, &mut self.arena);
+            while let Some(completed) = self.ring.next_completed() {
+                self.completed(completed);
+            }
+            while let Some(mut submission) = self.submissions.pop() {
+                fill(submission.request, &mut submission.buffer);
+                submission.complete(Ok(()));
+            }
+            self.take_on()?;
+            let (submissions, newcomers) = (&self.submissions, &self.newcomers);
+            if submissions.is_abandoned() && self.residents.iter().all(Option::is_none) {
+                return Ok(());
+            }
+            let has_work = || submissions.has_work() || !newcomers.line().is_empty();
+            let bell = submissions.bell();
+            if bell.park(|| has_work() || submissions.is_abandoned()) {
+                let slept = self.ring.submit_and_sleep(Instant::ORIGIN, &mut self.arena, None);
+                bell.unpark();
+                slept?;
+            } else {
+                self.ring.submit(Instant::ORIGIN, &mut self.arena)?;
+            }
+        }
+    }
+
+    fn take_on(&mut self) -> io::Result<()> {
+        let newcomers = std::mem::take(&mut *self.newcomers.line());
+        for Newcomer { mut resident, begun } in newcomers {
+            let free = self.residents.iter().position(Option::is_none);
+            let at = free.unwrap_or_else(|| {
+                self.residents.push(None);
+                self.residents.len() - 1
+            });
+            for command in resident.begin() {
+                self.ring.command(CommandSlot(at as u16), command);
+            }
+            self.residents[at] = Some(resident);
+            self.ring.submit(Instant::ORIGIN, &mut self.arena)?;
+            // Not everyone waits for it.
+            begun.send(Ok(())).ok();
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, Completed { place, number, result }: Completed) {
+        let resident = &mut self.residents[usize::from(place.0)];
+        let Some(served) = resident else {
+            unreachable!("a resident stays until its last command has completed");
+        };
+        let next = match served.came(number, result) {
+            Came::Request(_, buffer) => served.answered(number, buffer, Ok(())),
+            Came::RequestAndCommand(request, mut buffer, command) => {
+                self.ring.command(place, command);
+                fill(request, &mut buffer);
+                served.answered(number, buffer, Ok(()))
+            }
+            Came::Again(command) => Some(command),
+            Came::Nothing => None,
+        };
+        match next {
+            Some(command) => self.ring.command(place, command),
+            None => drop(resident.take_if(|resident| resident.has_ended())),
+        }
+    }
+}
+
+/// Reads zeros.
+fn fill(request: Submit, buffer: &mut Buffer) {
+    if request.op == Op::Read {
+        buffer[request.edges.within(request.blocks)].fill(0);
+    }
+}
