@@ -7,6 +7,7 @@ mod documented;
 mod history;
 mod import;
 mod lab;
+mod lease;
 mod manage;
 mod monitor;
 mod plan;
@@ -34,6 +35,8 @@ pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
 };
+pub(crate) use lease::LeaseArg;
+use lease::lease;
 pub(crate) use manage::{CacheAction, DiskAction, PolicyAction, RebuildAction, ScrubAction};
 pub(crate) use monitor::MonitorArgs;
 pub(crate) use plan::{LifeArgs, PlanAction, SwanArgs};
@@ -276,6 +279,13 @@ pub(crate) struct StartArgs {
     /// Start although blocks may be wrong
     #[arg(long, short)]
     pub(crate) force: bool,
+    /// Give the array a lease of this term, such as 20s, or take it away. With one, several hosts may reach
+    /// its members: only who holds the lease runs it, and if that host dies, another takes over
+    #[arg(long, value_name = "TERM|none", value_parser = lease)]
+    pub(crate) lease: Option<LeaseArg>,
+    /// Take the lease at once: no other host runs the array, as all that could are fenced or off
+    #[arg(long)]
+    pub(crate) fenced: bool,
     /// Take a member out of service that has not answered for so long, if the others make up for it;
     /// wait for it if not. The kernel gives devices of its own 30s a try
     #[arg(long, value_name = "TIME", value_parser = io_timeout, default_value = "30s")]

@@ -12,6 +12,7 @@ extern crate alloc;
 
 pub mod engine;
 pub mod geometry;
+pub mod lease;
 pub mod locks;
 pub mod meta;
 pub mod parity;

@@ -1,7 +1,7 @@
 //! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`. Or prints the events
 //! of one seed: `seeds SEED`. With `log` before it, the worlds are log volumes instead of arrays,
 //! with `stack` log volumes over arrays, with `reshape` arrays that become others (not every seed is
-//! one), with `volatile` arrays behind a write cache in memory. It is a smaller `evenkeel simulate`, for work on the
+//! one), with `volatile` arrays behind a write cache in memory, with `lease` two hosts that both want an array. It is a smaller `evenkeel simulate`, for work on the
 //! engine.
 
 use std::ops::Range;
@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use sim::lease::LeaseScenario;
 use sim::log::LogScenario;
 use sim::stack::StackScenario;
 use sim::{Playable, Scenario, run, trace};
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["log", seeds] => play(seeds, |seed| Some(LogScenario::draw(seed))),
         ["stack", seeds] => play(seeds, |seed| Some(StackScenario::draw(seed))),
+        ["lease", seeds] => play(seeds, |seed| Some(LeaseScenario::draw(seed))),
         ["volatile", seeds] => play(seeds, |seed| Some(Scenario::draw(seed).cached(seed))),
         ["reshape", seeds] => play(seeds, |seed| Scenario::draw(seed).reshaped(seed)),
         [seeds] => play(seeds, |seed| Some(Scenario::draw(seed))),
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: seeds [log | stack | reshape | volatile] FROM..TO (or SEED)");
+    eprintln!("usage: seeds [log | stack | reshape | volatile | lease] FROM..TO (or SEED)");
     ExitCode::FAILURE
 }
 

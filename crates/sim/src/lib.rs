@@ -18,6 +18,7 @@ mod fuse;
 mod hang;
 mod hold;
 mod host;
+pub mod lease;
 pub mod log;
 mod memory;
 mod model;

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use raidcore::meta::{
-    ArrayId, ArrayRecord, AssembleError, AssembleOptions, SievedImage, Superblock, SuperblockError,
-    VolumePart, assemble, choose_superblock,
+    ArrayId, ArrayRecord, AssembleError, AssembleOptions, LEASE_BLOCK, LeaseBlock, SievedImage,
+    Superblock, SuperblockError, VolumePart, assemble, choose_superblock,
 };
+use raidcore::units::BLOCK_BYTES;
 
 use crate::flash::Named;
 use crate::host::Group;
@@ -66,6 +67,21 @@ impl Attached {
             }
         }
         Ok(())
+    }
+
+    /// The same, by what its devices hold now. They stay locked meanwhile.
+    ///
+    /// # Errors
+    /// As from [`attach`].
+    pub(crate) fn read_again(self, options: AssembleOptions) -> Result<Self, AttachError> {
+        let Self { groups, left_out } = self;
+        let devices = groups.into_iter().flat_map(|group| group.devices).flatten();
+        let candidates = devices.map(|device| {
+            let (image, superblock) = read_image(&device, Purpose::Start)?;
+            Ok(Candidate { device, image, superblock })
+        });
+        let candidates = candidates.collect::<Result<_, AttachError>>()?;
+        put_together(candidates, left_out, options)
     }
 
     /// Whether it is a log volume.
@@ -194,7 +210,7 @@ fn gather(
     options: AssembleOptions,
     purpose: Purpose,
 ) -> Result<Attached, AttachError> {
-    let Found { paths, mut left_out } = distinct(paths.to_vec());
+    let Found { paths, left_out } = distinct(paths.to_vec());
     let mut candidates = Vec::with_capacity(paths.len());
     for path in &paths {
         let named = Named::parse(path).map_err(OpenError::from)?;
@@ -211,6 +227,15 @@ fn gather(
         let (image, superblock) = read_image(&device, purpose)?;
         candidates.push(Candidate { device, image, superblock });
     }
+    put_together(candidates, left_out, options)
+}
+
+/// The array or arrays that devices make.
+fn put_together(
+    candidates: Vec<Candidate>,
+    mut left_out: Vec<LeftOut>,
+    options: AssembleOptions,
+) -> Result<Attached, AttachError> {
     let (candidates, copies) = copies::leave_out(candidates);
     left_out.extend(copies);
     let mut opened = Vec::with_capacity(candidates.len());
@@ -309,6 +334,8 @@ pub struct Examined {
     pub intact_copies: usize,
     /// The profile of the SSD that it is modelled as, if it is modelled as one.
     pub flash: Option<String>,
+    /// What it tells of its array's lease, if that has one and was ever taken.
+    pub lease: Option<LeaseBlock>,
 }
 
 /// Looks at a device without locking or changing it.
@@ -319,17 +346,28 @@ pub fn examine(path: &Path) -> Result<Examined, OpenError> {
     let device = Device::open(Named::parse(path)?.path, LOOK)?;
     let (head, unreadable) = read_head(&device);
     let copies = copies(&head, &unreadable);
+    let superblock = choose_superblock(&copies);
+    let lease = superblock.as_ref().ok().and_then(|found| lease_in(&head, &found.record));
     Ok(Examined {
+        lease,
         path: device.path().to_path_buf(),
         flash: device.flash_profile().map(str::to_owned),
         blocks: device.blocks(),
-        superblock: choose_superblock(&copies),
+        superblock,
         intact_copies: copies
             .into_iter()
             .flatten()
             .filter(|copy| Superblock::decode(copy).is_ok())
             .count(),
     })
+}
+
+/// The lease block among a device's first blocks, if its array has a lease.
+fn lease_in(head: &[u8], record: &ArrayRecord) -> Option<LeaseBlock> {
+    record.lease?;
+    let start = LEASE_BLOCK.0 as usize * BLOCK_BYTES;
+    let block = head.get(start..start + BLOCK_BYTES)?;
+    LeaseBlock::decode(record.array, block).ok().flatten()
 }
 
 /// An opened device's superblock, if it has one.

@@ -23,13 +23,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use raidcore::geometry::{Geometry, Level, Placement};
 use raidcore::meta::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray, Policy,
-    PolicyName,
+    PolicyName, Term,
 };
 use raidcore::units::BLOCK_BYTES;
 use steering::scheme::{SCHEMES, Scheme};
 
+use crate::attach::superblock;
 use crate::flash::{Named, NewFlash, state_path};
 use crate::health::Readings;
+use crate::lease::{Elsewhere, held_elsewhere};
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::paths::{shown, sync_directory};
 use crate::policy::Able;
@@ -73,6 +75,8 @@ pub struct CreateConfig {
     /// Whether all members set aside room for the content of one member, so that it can fail and be
     /// rebuilt without a spare.
     pub distributed_spare: bool,
+    /// The term of the lease by which hosts agree who runs it, if it is to have one.
+    pub lease: Option<Term>,
     /// The policy against garbage collection.
     pub policy: Scheme,
     /// How much of each member to use at most, in blocks; all of the smallest if not given. What is not used is
@@ -104,6 +108,7 @@ impl CreateConfig {
             staging: None,
             staging_devices: Vec::new(),
             distributed_spare: false,
+            lease: None,
             policy: SCHEMES[0],
             member_blocks: None,
             spare: 0,
@@ -143,7 +148,11 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     if config.by_age {
         ages::check(config.level, members)?;
     }
-    let plan = |config: &CreateConfig, sizes| Ok((vec![record(config, sizes)?], ()));
+    let plan = |config: &CreateConfig, sizes| {
+        let mut record = record(config, sizes)?;
+        record.set_lease(config.lease)?;
+        Ok((vec![record], ()))
+    };
     let (Made { mut records, needs_resync, notes }, ()) = make(config, plan)?;
     let record = records.swap_remove(0);
     Ok(Created { record, needs_resync, notes })
@@ -303,8 +312,12 @@ fn check_content(
     devices: &[Device],
     notes: &mut Vec<CreateNote>,
 ) -> Result<(), CreateError> {
+    let mut arrays = Vec::new();
     for device in devices {
         let path = device.path().to_path_buf();
+        if config.force {
+            check_elsewhere(device, &mut arrays)?;
+        }
         let found = match config.force {
             true => Signature::find(device),
             false => Signature::find_any(device, || Ok(())),
@@ -321,12 +334,33 @@ fn check_content(
     Ok(())
 }
 
+/// Checks that no other host runs the array that a device belongs to, once for each of these.
+fn check_elsewhere(device: &Device, arrays: &mut Vec<ArrayId>) -> Result<(), CreateError> {
+    let found = superblock(device).filter(|found| !arrays.contains(&found.record.array));
+    arrays.extend(found.iter().map(|found| found.record.array));
+    let path = device.path().to_path_buf();
+    match held_elsewhere(device, found.as_ref(), &|| Ok(())) {
+        Ok(None) => Ok(()),
+        Ok(Some(Elsewhere { array, host })) => Err(CreateError::Elsewhere { path, array, host }),
+        Err(source) => Err(CreateError::Unreadable { path, source }),
+    }
+}
+
 /// Checks that all devices can be modelled as the SSDs that they are given as.
 fn check_flash(
     config: &CreateConfig,
     devices: &[Device],
     named: &[Named],
 ) -> Result<(), CreateError> {
+    if config.lease.is_some() {
+        let modelled = |named: &&Named| {
+            let there = devices.iter().find(|device| device.path() == named.path);
+            named.flash.is_some() || there.is_some_and(|device| device.flash_profile().is_some())
+        };
+        if let Some(Named { path, .. }) = named.iter().find(modelled) {
+            return Err(CreateError::LeaseOnFlash { path: path.clone() });
+        }
+    }
     for Named { path, flash } in named {
         let Some(flash) = flash else { continue };
         let checked = match devices.iter().find(|device| device.path() == path) {

@@ -9,6 +9,7 @@
 mod check;
 mod first;
 mod fronts;
+mod leased;
 mod missing;
 mod notify;
 mod patience;
@@ -35,7 +36,8 @@ pub use missing::Missing;
 use crate::attach::{AttachError, Attached, identity};
 use crate::becomes::{self, BecomeError, Becomes};
 use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
-use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
+use crate::host::{Begin, Host, HostConfig, HostError, HostHandle};
+use crate::lease::{Agent, LeaseError, LeaseLost, LeaseOptions};
 use crate::metrics::{MetricsServer, Pages};
 use crate::policy::PolicyError;
 use crate::volume::Volume;
@@ -62,6 +64,10 @@ pub struct DaemonConfig {
     pub policy: Option<Scheme>,
     /// What the array is to become, if it is to be another.
     pub becomes: Option<Becomes>,
+    /// What the operator says of its lease.
+    pub lease: LeaseOptions,
+    /// Is told what a start waits for, each time that is something else.
+    pub waits: fn(&str),
     /// How it is served.
     pub fronts: FrontConfig,
     /// The HTTP address for metrics. Everyone who can reach it can read them.
@@ -86,6 +92,17 @@ pub enum DaemonError {
     /// It can't become another array.
     #[error(transparent)]
     Become(#[from] BecomeError),
+    /// Its lease can't be had.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// Its lease was lost while it served.
+    #[error("the array \"{name}\" runs here no more: {why}")]
+    LeaseLost {
+        /// The array's name.
+        name: String,
+        /// Why.
+        why: LeaseLost,
+    },
     /// There is no control socket.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -149,8 +166,8 @@ pub struct Ready {
 /// If it can't be started, or did not stop cleanly.
 pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
     let mut signals = Signals::new().map_err(DaemonError::Signals)?;
-    let mut attached = tokio::select! {
-        attached = patience::attach(&config) => attached?,
+    let (mut attached, mut lease) = tokio::select! {
+        attached = leased::attach(&config) => attached?,
         signal = signals.next() => {
             tracing::info!("{signal} while waiting for members");
             return Ok(());
@@ -164,6 +181,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         becomes::begin(&mut attached.groups[0], becomes)?;
     }
     begin_volatile(&mut attached, keeps, &config.fronts);
+    leased::begin(&mut attached, &config)?;
     let assembled = attached.groups.iter().map(|group| &group.assembled);
     let records: Vec<ArrayRecord> = assembled.clone().map(|array| array.record.clone()).collect();
     let name = attached.record().name.clone();
@@ -173,21 +191,18 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     warnings.iter().for_each(|warning| tracing::warn!(array = %name, "{warning}"));
     let missing = assembled.flat_map(Missing::of).collect();
     let server = Server::bind(&config.run_dir, &name)?;
-    let metrics = match config.metrics {
-        None => None,
-        Some(address) => {
-            let bound = MetricsServer::bind(address).await;
-            Some(bound.map_err(|source| DaemonError::Metrics { address, source })?)
-        }
-    };
+    let metrics = bind_metrics(config.metrics).await?;
     let owner = owner.without_users(config.fronts.accepts_lost_writes)?;
-    let (volume, host) = spawn(config.host, policy.scheme, attached).map_err(DaemonError::Host)?;
+    let spawned = spawn(config.host, policy.scheme, attached, lease.as_mut());
+    let (volume, host) = spawned.map_err(DaemonError::Host)?;
     let size = volume.size().follow();
     let started = async {
         if let Err(error) = first::flush(&volume).await {
             return Err(host.lost().map_or(error.into(), DaemonError::Lost));
         }
         policy.record(&host).await.map_err(DaemonError::PolicyNotRecorded)?;
+        // That it has none any more is on record now.
+        lease.iter().filter(|_| config.lease.term == Some(None)).for_each(Agent::free);
         Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, &host, owner).await?)
     };
     let started: Result<Fronts, DaemonError> = tokio::select! {
@@ -200,10 +215,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let fronts = match started {
         Ok(fronts) => fronts,
         Err(error) => {
-            if let Err(stop) = stop_host(&host).await {
-                tracing::error!(error = %stop, "after the start had failed");
-            }
-            return Err(error);
+            return Err(failed(error, &host, &name).await);
         }
     };
     // From here on only the front ends hold the volume.
@@ -228,18 +240,36 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     running.serve(&mut signals, ready).await
 }
 
+async fn bind_metrics(address: Option<SocketAddr>) -> Result<Option<MetricsServer>, DaemonError> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = MetricsServer::bind(address).await;
+    bound.map(Some).map_err(|source| DaemonError::Metrics { address, source })
+}
+
+/// Stops an array whose start has failed. Returns why it has.
+async fn failed(error: DaemonError, host: &HostHandle, name: &str) -> DaemonError {
+    match stop_host(host).await.map_err(|error| leased::explain(error, name)) {
+        Ok(()) => error,
+        Err(lost @ DaemonError::LeaseLost { .. }) => lost,
+        Err(stop) => {
+            tracing::error!(error = %stop, "after the start had failed");
+            error
+        }
+    }
+}
+
 /// Starts what was attached.
 fn spawn(
     config: HostConfig,
     scheme: Scheme,
     mut attached: Attached,
+    lease: Option<&mut Agent>,
 ) -> io::Result<(Volume, HostHandle)> {
     let config = HostConfig { scheme, ..config };
     if attached.is_log() {
         return Host::spawn_log(config, attached.groups, Begin::Open);
     }
-    let Group { assembled, devices } = attached.groups.swap_remove(0);
-    Host::spawn(config, assembled, devices)
+    Host::spawn_leased(config, attached.groups.swap_remove(0), lease.map(Agent::leash))
 }
 
 /// What front ends have to know of an array that is started with this policy.
@@ -368,6 +398,7 @@ impl Running {
             Ok(how) => how,
             Err(_) => stop_host(&self.host).await,
         };
+        let how = how.map_err(|error| leased::explain(error, &self.name));
         self.server.withdraw();
         if let Err(error) = events.await {
             tracing::error!(%error, "the task that follows events failed");

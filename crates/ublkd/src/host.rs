@@ -16,6 +16,7 @@ mod diagnosis;
 mod former;
 mod handle;
 mod idle;
+mod leased;
 mod log;
 mod metrics;
 mod notes;
@@ -38,6 +39,7 @@ use raidlog::cache::CacheConfig;
 use raidlog::{CachedArray, LogArray};
 use steering::scheme::{SCHEMES, Scheme};
 
+use crate::lease::Leash;
 use crate::members::{Device, DurableBy};
 use crate::volume::{Volume, VolumeConfig};
 pub use cache::CacheState;
@@ -168,6 +170,15 @@ impl Host {
         assembled: Assembled,
         devices: Vec<Option<Device>>,
     ) -> io::Result<(Volume, HostHandle)> {
+        Self::spawn_leased(config, Group { assembled, devices }, None)
+    }
+
+    /// The same, of an array that is run only as long as its lease is held, which ends with it.
+    pub(crate) fn spawn_leased(
+        config: HostConfig,
+        Group { assembled, devices }: Group,
+        lease: Option<Leash>,
+    ) -> io::Result<(Volume, HostHandle)> {
         let geometry = assembled.record.geometry;
         let shape = VolumeConfig {
             name: assembled.record.name.clone(),
@@ -178,7 +189,7 @@ impl Host {
             max_request_blocks: config.max_request_blocks,
             tags: config.engine.tags,
         };
-        Self::run(config, vec![Group { assembled, devices }], None, shape)
+        Self::run(config, vec![Group { assembled, devices }], (None, lease), shape)
     }
 
     /// Starts a log volume above the arrays of its groups, in order, whose devices are numbered one
@@ -210,7 +221,7 @@ impl Host {
             max_request_blocks: config.max_request_blocks,
             tags: config.engine.tags,
         };
-        Self::run(config, groups, Some(begin), shape)
+        Self::run(config, groups, (Some(begin), None), shape)
     }
 
     /// Finds out whether the kernel lets this process run an array.
@@ -224,7 +235,7 @@ impl Host {
     fn run(
         config: HostConfig,
         mut groups: Vec<Group>,
-        begin: Option<Begin>,
+        (begin, lease): (Option<Begin>, Option<Leash>),
         shape: VolumeConfig,
     ) -> io::Result<(Volume, HostHandle)> {
         let passthrough = config.passthrough && pass_block_layer(&mut groups);
@@ -238,7 +249,12 @@ impl Host {
         let (name, count, io_timeout) = (shape.name.clone(), groups.len(), config.io_timeout);
         let (volume, submissions) = Volume::try_channel(shape)?;
         let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), opened(&groups)));
-        let setup = Setup { config, groups, begin, submissions, shared: Arc::clone(&shared) };
+        if let Some(lease) = &lease {
+            lease.permit.wakes(submissions.bell());
+        }
+        let shared_with = Arc::clone(&shared);
+        let setup =
+            Setup { config, groups, begin, submissions, shared: shared_with, lease: lease.clone() };
         let (ready, started) = sync_channel(1);
         std::thread::Builder::new()
             .name(format!("array {name}"))
@@ -246,7 +262,7 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let client = Arc::new(Client { shared, groups: count, io_timeout, passthrough });
+        let client = Arc::new(Client { shared, groups: count, io_timeout, passthrough, lease });
         Ok((volume, HostHandle { client, group: raidlog::ONLY }))
     }
 }

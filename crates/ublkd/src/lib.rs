@@ -19,6 +19,7 @@ mod holder;
 pub mod host;
 pub mod import;
 mod label;
+pub mod lease;
 pub mod limits;
 pub mod members;
 mod memory;

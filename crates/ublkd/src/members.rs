@@ -11,6 +11,8 @@ mod backing;
 #[cfg(test)]
 mod fakes;
 mod identity;
+mod leased;
+mod locking;
 mod passing;
 
 use std::fs::{File, TryLockError};
@@ -24,6 +26,7 @@ use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
+use crate::lease::Permit;
 use crate::nvme::Passthrough;
 use crate::paths::shown;
 use crate::region::Region;
@@ -124,13 +127,19 @@ pub struct Device {
     flash: Option<Box<Ssd>>,
     /// The way past the block layer, if I/O takes it.
     passthrough: Option<Box<Passthrough>>,
+    /// The permission to write to it, if its array has a lease.
+    permit: Option<Permit>,
 }
 
 impl Drop for Device {
     /// Unlocks a file at once: the kernel may keep it open for a ring, and a forked process keeps
-    /// it open until it runs another program.
+    /// it open until it runs another program. With a lease, only who finds that all I/O has ended may go on
+    /// with that: the lock stays until all of these have closed it.
     fn drop(&mut self) {
         self.forget_cached();
+        if self.permit.is_some() {
+            return;
+        }
         if let Err(error) = self.file.unlock() {
             tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
         }
@@ -174,7 +183,7 @@ impl Device {
             Err(e) => return Err(refused(e)),
         };
         if kind == Kind::File && !options.read_only {
-            match file.try_lock() {
+            match locking::lock(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     return Err(OpenError::InUse { path, holder: holder(&meta) });
@@ -190,9 +199,19 @@ impl Device {
             return Err(OpenError::BlockSize { path, bytes });
         }
         let durable_by = durable_by(&file, kind);
-        let (flash, passthrough) = (None, None);
-        let mut device =
-            Self { path, file, bytes, direct, kind, durable_by, identity, flash, passthrough };
+        let (flash, passthrough, permit) = (None, None, None);
+        let mut device = Self {
+            path,
+            file,
+            bytes,
+            direct,
+            kind,
+            durable_by,
+            identity,
+            flash,
+            passthrough,
+            permit,
+        };
         if kind == Kind::File {
             device.flash = flash::load(&device.path, bytes)?.map(Box::new);
         }
@@ -339,6 +358,7 @@ impl Device {
     /// As from the kernel.
     pub fn write_at(&self, at: Pba, from: &[u8]) -> io::Result<()> {
         let offset = byte(at, from.len())?;
+        self.ask()?;
         if !self.direct || is_aligned(from) {
             return self.file.write_all_at(from, offset);
         }
@@ -346,6 +366,7 @@ impl Device {
         for (part, offset) in from.chunks(BOUNCE_BYTES).zip((offset..).step_by(BOUNCE_BYTES)) {
             let bounce = &mut bounce[..part.len()];
             bounce.copy_from_slice(part);
+            self.ask()?;
             self.file.write_all_at(bounce, offset)?;
         }
         Ok(())
@@ -377,6 +398,7 @@ impl Device {
     /// # Errors
     /// As from the kernel.
     pub fn punch(&self, at: Pba, blocks: u64) -> io::Result<()> {
+        self.ask()?;
         self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, blocks)
     }
 

@@ -33,6 +33,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::health::Readings;
+use crate::lease::{LeaseFile, Permit};
 use crate::members::{Device, DurableBy, Kind};
 use crate::open_members::{MEMBERS, MemberIndex, Members};
 use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
@@ -175,6 +176,11 @@ impl Ring {
         };
         ring.listen();
         Ok(ring)
+    }
+
+    /// Nothing is handed over without this permission from now on.
+    pub(crate) fn under(&mut self, permit: Permit) {
+        self.entries.under(permit);
     }
 
     /// Begins a read.
@@ -364,6 +370,17 @@ impl Ring {
     ) -> io::Result<()> {
         self.start_runs(now, arena);
         self.entries.submit_and_sleep(limit)
+    }
+
+    /// A device's file for the lease's agent, if it is open.
+    pub(crate) fn lease_file(&self, id: DeviceId) -> Option<LeaseFile> {
+        let member = self.find(id).and_then(|at| self.members[usize::from(at.0)].as_ref())?;
+        member.device.lease_file().ok()
+    }
+
+    /// Whether the kernel has no I/O on any device, closed or not.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.members.iter().flatten().all(|member| member.in_flight == 0)
     }
 
     /// Whether the kernel still has I/O on a device, closed or not.

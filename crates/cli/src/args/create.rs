@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use raidcore::geometry::{Level, Placement, Shares};
-use raidcore::meta::Consistency;
+use raidcore::meta::{Consistency, Term};
 use raidcore::units::BLOCK_BYTES;
 use raidlog::Layout;
 use steering::hold::Cache;
 use steering::scheme::Scheme;
 
+use super::lease::term;
 use super::staging::{StagingArg, staging};
 use super::{cache, policy};
 use crate::size::Size;
@@ -93,6 +94,10 @@ pub(crate) struct CreateArgs {
     /// and no --staging, the log has as much as that of a policy
     #[arg(long, value_parser = cache, conflicts_with = "layout")]
     pub(crate) cache: Option<Cache>,
+    /// Let hosts that reach all members agree which of them runs the array, by a lease of this term, such as
+    /// 20s: if that host dies, another takes over after twice as long
+    #[arg(long, value_name = "TERM", value_parser = term, conflicts_with_all = ["layout", "distributed_spare"])]
+    pub(crate) lease: Option<Term>,
     /// Use only so much of each member
     #[arg(long, value_name = "SIZE")]
     pub(crate) member_size: Option<Size>,

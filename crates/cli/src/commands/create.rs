@@ -82,6 +82,7 @@ fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
         staging,
         staging_devices,
         distributed_spare: args.distributed_spare,
+        lease: args.lease,
         policy: policy(args),
         member_blocks: args.member_size.map(Size::blocks),
         spare: args.over_provisioning.unwrap_or(new.spare),
@@ -108,11 +109,14 @@ fn refusal(error: CreateError) -> Refusal {
         CreateError::Layout(_)
         | CreateError::TooSmall { .. }
         | CreateError::Staging(_)
+        | CreateError::Lease(_)
+        | CreateError::LeaseOnFlash { .. }
         | CreateError::Members { .. }
         | CreateError::Volume(_) => "bad-shape",
         CreateError::Policy(error) => error.code(),
         CreateError::Ageless { .. } => "no-age",
         CreateError::Occupied { .. } => "occupied",
+        CreateError::Elsewhere { .. } => "in-use",
         CreateError::Io { .. } | CreateError::Random(_) | CreateError::Unfinished(_) => "io",
     };
     let hint = if let CreateError::Policy(error) = &error {

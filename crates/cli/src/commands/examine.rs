@@ -13,6 +13,7 @@ use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::{facts_of, facts_of_all};
 
+use super::lease;
 use crate::output::{Output, ago, print, refusal_of};
 use crate::size::Size;
 
@@ -118,6 +119,7 @@ fn value(examined: &Examined) -> Value {
             value["clean"] = record.clean.into();
             let writes = record.volatile;
             value["volatile_writes"] = json!({ "held": writes.held, "lost": writes.lost });
+            value["lease"] = lease::value(record, examined.lease.as_ref());
             value["pending"] = record.is_pending().into();
             value["events"] = record.events.into();
             value["epoch"] = record.epoch.into();
@@ -166,6 +168,7 @@ fn text(examined: &Examined) -> String {
         format!("  staging log  {}", staging(&facts)),
         format!("  distributed  {}", distributed(record)),
         format!("  policy       {}", policy(record)),
+        format!("  lease        {}", lease::text(record, examined.lease.as_ref())),
         format!("  created      {} ago", ago(record.created)),
         format!("  stopped      {}", stopped(record)),
         format!("  events       {}", record.events),

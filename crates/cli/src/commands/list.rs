@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use evenkeel_client::paths::{shown, to_text};
 use evenkeel_client::{ArrayReport, ClientError, Front, Health, MemberState, running};
+use raidcore::meta::LeaseBlock;
 use serde_json::{Value, json};
-use ublkd::attach::{Scanned, scan};
+use ublkd::attach::{Scanned, examine, scan};
 use ublkd::control::facts_of_all;
 
 use super::ask;
+use super::lease;
 use super::start::DEVICES;
 use crate::args::ListArgs;
 use crate::output::{Output, refusal_of};
@@ -75,10 +77,16 @@ fn found_value(found: &Scanned) -> Value {
             value["level"] = json!(facts.level);
             value["members"] = json!(facts.member_count);
             value["capacity_bytes"] = json!(facts.capacity_bytes);
+            value["lease"] = lease::value(&records[0], leased(found).as_ref());
         }
         Err(error) => value["why"] = json!(error.to_string()),
     }
     value
+}
+
+/// What the first member of an array tells of its lease, if it has one.
+fn leased(found: &Scanned) -> Option<LeaseBlock> {
+    examine(found.paths.first()?).ok()?.lease
 }
 
 /// How an array can be started: whole, without some of its members, or not.
@@ -118,6 +126,11 @@ fn text(running: &[Running], found: &[Scanned]) -> String {
             "degraded" => "not running, members are missing",
             _ => "can't be started",
         };
+        // Whether that host still lives takes a while to find out, as a start does.
+        let state = match leased(found).filter(|block| block.held) {
+            Some(block) => format!("{state} here; host {} has the lease", block.holder.name),
+            None => state.to_owned(),
+        };
         let (level, members, size) = match &found.records {
             Ok(records) => {
                 let facts = facts_of_all(records);
@@ -129,7 +142,7 @@ fn text(running: &[Running], found: &[Scanned]) -> String {
             }
             Err(_) => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
         };
-        table.row([&found.name, &*level, &members, &size, state, "-", "-"]);
+        table.row([&found.name, &*level, &members, &size, &state, "-", "-"]);
     }
     let errors = running.iter().filter_map(|array| {
         let error = array.report.as_ref().err()?;

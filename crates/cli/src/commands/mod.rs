@@ -11,6 +11,7 @@ mod held;
 mod history;
 mod import;
 pub(crate) mod iostat;
+mod lease;
 mod list;
 mod manage;
 mod reshape;

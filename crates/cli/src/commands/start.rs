@@ -23,13 +23,14 @@ use ublkd::attach::{AttachError, examine};
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, check, run};
 use ublkd::front::nbd::NbdTls;
 use ublkd::host::{HostConfig, HostError};
+use ublkd::lease::LeaseOptions;
 use ublkd::limits::{advice_on_files, advice_on_setup};
 use ublkd::members::OpenError;
 use ublkd::run_dir;
 use ublkd::thread::{become_io_flusher, keep_program_in_memory};
 
 use super::status::front;
-use crate::args::{Passthrough, StartArgs};
+use crate::args::{LeaseArg, Passthrough, StartArgs};
 use crate::output::{Output, ago, print, refusal_of};
 use crate::size::Size;
 
@@ -125,10 +126,16 @@ pub(crate) fn hear(mut command: Command, run_dir: &Path, name: &str) -> Result<V
         .stdout(Stdio::piped())
         .stderr(file)
         .spawn()?;
-    let mut line = String::new();
-    let stdout = child.stdout.take().context("the pipe that was asked for")?;
-    BufReader::new(stdout).read_line(&mut line)?;
-    let mut said: Value = serde_json::from_str(&line).unwrap_or_default();
+    let mut stdout = BufReader::new(child.stdout.take().context("the pipe that was asked for")?);
+    let mut said = loop {
+        let mut line = String::new();
+        stdout.read_line(&mut line)?;
+        let said: Value = serde_json::from_str(&line).unwrap_or_default();
+        match said["waits"].as_str() {
+            Some(waits) => eprintln!("{waits}"),
+            None => break said,
+        }
+    };
     if !said["ready"].is_null() {
         return Ok(said);
     }
@@ -229,6 +236,8 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
         host,
         policy: args.policy,
         becomes: args.reshape,
+        lease: LeaseOptions { term: args.lease.map(|LeaseArg(term)| term), fenced: args.fenced },
+        waits: if args.detached { tell_waiter } else { |_| {} },
         fronts: FrontConfig {
             nbd: args.nbd.is_some() || none_asked,
             nbd_socket: args.nbd.flatten().map(absolute),
@@ -250,6 +259,11 @@ fn config(args: StartArgs, (run_dir, state_dir): (&Path, &Path)) -> DaemonConfig
     }
 }
 
+/// Tells who has begun this process what the start waits for.
+fn tell_waiter(what: &str) {
+    print(&json!({ "waits": what }).to_string());
+}
+
 /// A path that is valid after the process has left its working directory.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
@@ -260,9 +274,9 @@ fn absolute(path: PathBuf) -> PathBuf {
 fn launch() -> Option<Launch> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
     let mut arguments: Vec<String> = arguments.collect::<Result<_, _>>().ok()?;
-    // What was lost before is no longer of interest.
-    arguments.retain(|argument| argument != "--accept-lost-writes");
-    for option in ["--policy", "--device", "--reshape"] {
+    // What was lost before, and which hosts were fenced, is no longer of interest.
+    arguments.retain(|argument| argument != "--accept-lost-writes" && argument != "--fenced");
+    for option in ["--policy", "--device", "--reshape", "--lease"] {
         let is_it = |argument: &String| {
             argument
                 .strip_prefix(option)
@@ -306,6 +320,8 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::Policy(error) => error.code(),
         DaemonError::Lost(_) => "no-volume",
         DaemonError::Become(_) => "reshape",
+        DaemonError::Lease(_) => "lease",
+        DaemonError::LeaseLost { .. } => "lease-lost",
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
         DaemonError::Metrics { .. } => "metrics",
@@ -326,6 +342,13 @@ fn refusal(error: DaemonError) -> Refusal {
 fn hint(error: &DaemonError) -> Option<String> {
     if let DaemonError::Lost(RecoveryError::NoVolume) = error {
         let hint = "if it was being created when that was cut short, create it again (--force)";
+        return Some(hint.to_owned());
+    }
+    if let DaemonError::Lease(error) = error {
+        return error.hint().map(str::to_owned);
+    }
+    if let DaemonError::LeaseLost { .. } = error {
+        let hint = "its data is whole: start it here again, which waits for the other host, or leave it there";
         return Some(hint.to_owned());
     }
     if let DaemonError::Host(error) = error {

@@ -17,6 +17,7 @@ use steering::scheme::SCHEMES;
 use ublkd::create::wall_clock;
 
 use super::held::{self, held};
+use super::lease;
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -128,6 +129,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", held::staged(log))));
     lines.extend(report.volatile.as_ref().map(|cache| format!("memory: {}", held(cache))));
+    lines.extend(report.lease.as_ref().map(|of| format!(" lease: {}", lease::held(of))));
     lines.extend(report.hot_bytes.map(|hot| {
         let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
         format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))

@@ -13,6 +13,7 @@ use evenkeel_client::paths::shown;
 use lab::fit::{Load, Plan, PlanError, Recorded, Recording, Sample, Step};
 use raidcore::units::{BLOCK_BYTES, Pba};
 use ublkd::flash::Named;
+use ublkd::lease::{Elsewhere, runs_elsewhere};
 use ublkd::members::{BlockBuffer, Device, OpenOptions};
 use ublkd::probe::Target;
 use ublkd::signature::Signature;
@@ -44,6 +45,11 @@ pub(super) fn open(typed: &Path, args: &ProbeArgs) -> Result<Probed> {
     let mut device = Device::open(&path, options)?;
     if args.write && !args.force {
         refuse_content(&device)?;
+    } else if args.write
+        && let Some(Elsewhere { array, host }) = runs_elsewhere(&device)?
+    {
+        let path = shown(&path);
+        bail!("{path} is a member of the array \"{array}\", which host {host} runs");
     }
     let bytes = device.blocks() * BLOCK_BYTES as u64;
     let plan = Plan::new(args.seconds, args.write, bytes);

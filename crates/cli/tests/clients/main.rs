@@ -8,6 +8,7 @@ mod certificates;
 mod condition;
 mod copies;
 mod daemons;
+mod failover;
 mod file_systems;
 mod fio;
 mod flash;

@@ -6,6 +6,7 @@ mod counts;
 mod drive;
 mod flash;
 mod io;
+mod lease;
 mod left;
 mod log;
 mod member;
@@ -23,6 +24,7 @@ pub use counts::{ByteRange, Detours, Hedged, Marked, Requests, StagedWrites};
 pub use drive::{DriveHealth, DriveReport, Source};
 pub use flash::{DelayedIo, FlashDrive, FlashLog, FlashReport, GcInterval, Quantiles};
 pub use io::{IoReport, TransfersReport};
+pub use lease::LeaseReport;
 pub use left::{LeftReport, Unreadable};
 pub use log::{GroupReport, LogReport};
 pub use member::{DurableBy, ErrorReport, MemberReport, MemberState, WayBack};
@@ -169,6 +171,9 @@ pub struct ArrayReport {
     /// The write cache in memory, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volatile: Option<VolatileReport>,
+    /// Its lease, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseReport>,
     /// The use of the distributed spare, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed_spare: Option<SpareUseReport>,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Counters, IoError, LeftStripe, Pace, PassKind, RebuildOrder, Slowdown};
-use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, Policy, ScrubRecord, SlotState};
+use crate::meta::{ArrayId, ArrayRecord, DeviceLabel, DeviceUuid, Policy, ScrubRecord, SlotState};
 use crate::units::{DeviceId, Lba, MemberId, Stripe};
 
 /// The engine's state, for people.
@@ -247,4 +247,20 @@ pub struct Mismatches {
     /// Of these, rows in which redundancy tells which blocks are wrong. In the others data (of a
     /// mirror the first copy) is believed.
     pub located: u64,
+}
+
+/// Which members serve, as the record tells that is durable on all of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OnRecord {
+    /// How many changes of the record that takes in.
+    pub events: u64,
+    /// The members, without staging devices, and the identities of their devices.
+    pub serving: Vec<(MemberId, DeviceUuid)>,
+}
+
+impl OnRecord {
+    pub(in crate::engine) fn of(record: &ArrayRecord) -> Self {
+        let serving = record.serving().map(|member| (member, record.slots[member.index()].device));
+        Self { events: record.events, serving: serving.collect() }
+    }
 }

@@ -119,6 +119,7 @@ impl ArrayRecord {
             clean: true,
             policy: None,
             volatile: VolatileWrites::default(),
+            lease: None,
             labels: vec![DeviceLabel::NONE; slots.len()],
             slots,
             spares: Vec::new(),

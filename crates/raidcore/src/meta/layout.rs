@@ -45,6 +45,10 @@ const _: () = assert!(POPULARITY.0 < SUPERBLOCKS[2].0);
 pub const FORMER_SUPERBLOCK: Pba = Pba(POPULARITY.0 + 1);
 const _: () = assert!(FORMER_SUPERBLOCK.0 < SUPERBLOCKS[2].0);
 
+/// Where the lease block is on every member: behind what md had, which arrays of all releases leave free.
+pub const LEASE_BLOCK: Pba = Pba(FORMER_SUPERBLOCK.0 + 1);
+const _: () = assert!(LEASE_BLOCK.0 < SUPERBLOCKS[2].0);
+
 /// What the data's start is a multiple of.
 pub(super) const ALIGNMENT: u64 = 256;
 

@@ -14,6 +14,8 @@ mod journal;
 mod label;
 mod layout;
 mod layout_error;
+mod lease;
+mod leased;
 mod load;
 mod losses;
 mod map_shape;
@@ -52,10 +54,11 @@ pub use journal::{
 };
 pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
 pub use layout::{
-    Areas, FORMER_SUPERBLOCK, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES,
-    SUPERBLOCKS,
+    Areas, FORMER_SUPERBLOCK, JOURNAL_BLOCKS, LEASE_BLOCK, STAGING_MAX, STAGING_MIN,
+    SUPERBLOCK_COPIES, SUPERBLOCKS,
 };
 pub use layout_error::LayoutError;
+pub use lease::{Holder, HostName, LeaseBlock, NoLease, Term};
 pub use page::{BITS_PER_PAGE, BitMap, MapKind, PageVersions};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub(crate) use popularity::encode as encode_popularity;

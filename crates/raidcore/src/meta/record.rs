@@ -7,7 +7,7 @@ use core::fmt;
 use crate::geometry::{Geometry, Layout};
 use crate::meta::{
     Areas, BITS_PER_PAGE, DeviceLabel, FilledRanges, Filling, LayoutError, Policy, Ranges, Reshape,
-    ScrubRecord, VolatileWrites,
+    ScrubRecord, Term, VolatileWrites,
 };
 use crate::units::{MemberId, Pba, Set};
 
@@ -164,6 +164,9 @@ impl Features {
     /// are lost; the record tells which.
     pub const VOLATILE: u64 = 4096;
 
+    /// The incompatible bit of an array that only who holds its [lease](crate::lease) may run.
+    pub const LEASE: u64 = 1 << 13;
+
     /// The incompatible bit of an array in whose staging log [entries may share a
     /// header](super::encode_shared).
     pub const SHARED_HEADERS: u64 = 1 << 14;
@@ -310,6 +313,8 @@ pub struct ArrayRecord {
     pub policy: Option<Policy>,
     /// Where acknowledged writes may be, other than on the members.
     pub volatile: VolatileWrites,
+    /// The term of the lease by which hosts agree who runs it, if it has one.
+    pub lease: Option<Term>,
     /// The log volume that it is a group of, if it is.
     pub volume: Option<VolumePart>,
     /// The members (`geometry.members` of them), then the staging devices, which hold the staging

@@ -22,7 +22,7 @@ use super::record::{
     VolumePart, VolumeUuid,
 };
 use super::shapes::spare_blocks;
-use super::{reshape, returns, scrubbed, substitutes, volatile};
+use super::{lease, reshape, returns, scrubbed, substitutes, volatile};
 use crate::geometry::Geometry;
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 
@@ -110,6 +110,7 @@ const KNOWN: Features = Features {
         | Features::FAR_DATA
         | Features::PENDING
         | Features::VOLATILE
+        | Features::LEASE
         | Features::SHARED_HEADERS,
 };
 
@@ -176,6 +177,7 @@ impl ArrayRecord {
             DEVICE_RING.put(into, self.areas.device_ring.to_le_bytes());
         }
         volatile::encode(self.volatile, into);
+        lease::encode_term(self.lease, into);
         if let Some(part) = &self.volume {
             VOLUME.put(into, part.volume.0);
             VOLUME_BLOCKS.put(into, part.blocks.to_le_bytes());
@@ -202,9 +204,7 @@ impl ArrayRecord {
         }
         SPARES.put(into, (self.spares.len() as u64).to_le_bytes());
         let slots = into[SLOT_TABLE.at..SLOT_TABLE.end()].chunks_exact_mut(SLOT_BYTES);
-        for (bytes, slot) in slots.zip(&self.slots) {
-            encode_slot(slot, bytes);
-        }
+        slots.zip(&self.slots).for_each(|(bytes, slot)| encode_slot(slot, bytes));
         let spares = into[SPARE_TABLE.at..SPARE_TABLE.end()].chunks_exact_mut(16);
         for (bytes, spare) in spares.zip(&self.spares) {
             bytes.copy_from_slice(&spare.0);
@@ -273,6 +273,7 @@ impl Superblock {
             clean,
             policy: decode_policy(block),
             volatile: volatile::decode(block, &features)?,
+            lease: lease::decode_term(block, &features)?,
             volume: decode_volume(block, &features)?,
             slots,
             labels: decode_labels(block, members + devices).collect(),

@@ -1,11 +1,14 @@
 //! `docs/on-disk-format.md` is right: blocks that are built by hand from its tables equal those
 //! that the code writes.
 
+use std::time::Duration;
+
 use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
-    ArrayRecord, AssembleOptions, Consistency, DeviceLabel, Features, JournalHeader, Log, MapKind,
-    Policy, PolicyName, ScrubEnd, ScrubRecord, SlotState, Spared, Successor, Superblock,
-    VolumePart, VolumeUuid, scan_journal,
+    ArrayRecord, AssembleOptions, CodecError, Consistency, DeviceLabel, Features, Holder, HostName,
+    JournalHeader, LEASE_BLOCK, LeaseBlock, Log, MapKind, NoLease, Policy, PolicyName, ScrubEnd,
+    ScrubRecord, SlotState, Spared, Successor, Superblock, Term, VolumePart, VolumeUuid,
+    scan_journal,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -67,6 +70,12 @@ fn crc32c(bytes: &[u8]) -> u32 {
             crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 }
         })
     })
+}
+
+/// Seals a superblock that was changed by hand.
+fn seal_anew(block: &mut [u8]) {
+    Table::of("Prefix").number(block, "checksum", 0);
+    seal(block, b"Evenkeel");
 }
 
 fn seal(block: &mut [u8], magic: &[u8; 8]) {
@@ -313,6 +322,77 @@ fn entries_that_share_a_header_by_the_book() {
     assert_eq!(found[1].crcs, [crc32c(&payload[2]), crc32c(&payload[3])]);
     assert!(scan_journal(Log::Journal, 8, &ring[..], ARRAY, EPOCH, MemberId(2)).is_empty());
     assert!(scan_journal(Log::Staging, 7, &ring[..], ARRAY, EPOCH, MemberId(2)).is_empty());
+}
+
+#[test]
+fn a_lease_by_the_book() {
+    let record = World::new(Level::Raid5, 3, Consistency::Journal).record;
+    let (table, mut without) = (Table::of("Superblock"), superblock(&record, device(1)));
+    let mut leased = record.clone();
+    let term = Term::new(Duration::from_millis(1500)).expect("it is one");
+    assert_eq!(leased.set_lease(Some(term)), Ok(()));
+    let mut block = superblock(&leased, device(1));
+    for (name, value) in [("incompatible", 1 << 13), ("lease term", 1500)] {
+        let mut by_hand = block;
+        table.number(&mut by_hand, name, value);
+        assert_eq!(table.field(&mut by_hand, name), table.field(&mut block, name), "{name}");
+    }
+    assert_eq!(Superblock::decode(&block).map(|found| found.record), Ok(leased.clone()));
+    // Without the bit the field is reserved, and with it, it has to be a term.
+    table.number(&mut without, "lease term", 7);
+    seal_anew(&mut without);
+    assert_eq!(Superblock::decode(&without).map(|found| found.record), Ok(record));
+    table.number(&mut block, "lease term", 999);
+    seal_anew(&mut block);
+    assert_eq!(Superblock::decode(&block), Err(CodecError::Invalid("lease term")));
+    assert_eq!(leased.set_lease(None), Ok(()));
+    assert_eq!((leased.lease, leased.features.incompatible), (None, 0));
+}
+
+#[test]
+fn a_lease_block_by_the_book() {
+    let table = Table::of("Lease block");
+    assert_eq!((table.bytes(), LEASE_BLOCK), (BLOCK_BYTES, Pba(67)));
+    let mut block = [0; BLOCK_BYTES];
+    for (name, value) in [
+        ("generation", 7),
+        ("counter", 9),
+        ("begun", 55),
+        ("record", 66),
+        ("term", 1500),
+        ("voters", 0b111),
+        ("held", 1),
+        ("name length", 3),
+    ] {
+        table.number(&mut block, name, value);
+    }
+    for (name, byte) in [("host", 1), ("boot", 2), ("instance", 3)] {
+        table.field(&mut block, name).fill(byte);
+    }
+    table.field(&mut block, "name")[..3].copy_from_slice(b"one");
+    seal(&mut block, b"EKlease\n");
+    let holder =
+        Holder { host: [1; 16], boot: [2; 16], instance: [3; 16], name: HostName::new("one") };
+    let term = Term::new(Duration::from_millis(1500)).expect("it is one");
+    let (voters, held) = (Set::first(3), true);
+    let lease =
+        LeaseBlock { generation: 7, counter: 9, holder, begun: 55, term, voters, events: 66, held };
+    let mut written = [0xff; BLOCK_BYTES];
+    lease.encode(ARRAY, &mut written);
+    assert_eq!(block, written);
+    assert_eq!(LeaseBlock::decode(ARRAY, &block), Ok(Some(lease)));
+}
+
+#[test]
+fn arrays_for_which_the_rules_of_a_lease_do_not_hold_have_none() {
+    let term = Term::new(Duration::from_secs(20));
+    let mut spared = distributed_record(Level::Raid6, 6);
+    assert_eq!(spared.set_lease(term), Err(NoLease::DistributedSpare));
+    let plain = World::new(Level::Raid5, 3, Consistency::Journal).record;
+    let volume = VolumeUuid([90; 16]);
+    let part = VolumePart { volume, group: 1, groups: 3, segment: 256, blocks: 1000 };
+    assert_eq!(plain.in_volume(part).set_lease(term), Err(NoLease::LogVolume));
+    assert_eq!((spared.lease, spared.set_lease(None)), (None, Ok(())));
 }
 
 #[test]

@@ -80,6 +80,7 @@ pub(crate) fn staged_record(
         clean: true,
         policy: None,
         volatile: VolatileWrites::default(),
+        lease: None,
         slots: (0..members).map(slot).collect(),
         labels: vec![DeviceLabel::NONE; members],
         spares: Vec::new(),

@@ -19,6 +19,7 @@ mod hold;
 mod jobs;
 mod journal;
 mod kept;
+mod lease;
 mod log;
 mod members;
 mod mutant;
@@ -57,6 +58,7 @@ use hold::HOLD;
 use jobs::JOBS;
 use journal::JOURNAL;
 use kept::KEPT;
+use lease::LEASE;
 use log::LOG;
 use members::MEMBERS;
 use mutant::Mutant;
@@ -202,6 +204,7 @@ impl Programs {
         assert_eq!(plain(&seeds, &["stack", "0..100"]), None, "nor in logs over arrays");
         assert_eq!(plain(&seeds, &["reshape", "0..100"]), None, "nor in reshapes");
         assert_eq!(plain(&seeds, &["volatile", "0..100"]), None, "nor in caches");
+        assert_eq!(plain(&seeds, &["lease", "0..100"]), None, "nor in leases");
         let begun = Instant::now();
         assert_eq!(plain(&regressions, &[ONE_BY_ONE]), None, "nor in what is played on purpose");
         // On a busy machine everything is slow, which is no hang.
@@ -261,7 +264,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         WARM,
         RESHAPE,
     ];
-    arrays.into_iter().chain([LOG, STACK, VOLATILE]).flatten()
+    arrays.into_iter().chain([LOG, STACK, VOLATILE, LEASE]).flatten()
 }
 
 /// A copy of the sources with all mutants, built; returns its player of seeds and its test of

@@ -52,6 +52,11 @@ impl Mutant {
         Self { kind: Some("reshape"), ..self }
     }
 
+    /// The same of leases of several hosts.
+    pub(crate) const fn of_leases(self) -> Self {
+        Self { kind: Some("lease"), ..self }
+    }
+
     pub(crate) const fn rare(self, why: &'static str) -> Self {
         Self { rare: Some(why), ..self }
     }

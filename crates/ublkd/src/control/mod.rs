@@ -18,6 +18,7 @@ mod disks;
 mod drives;
 mod events;
 mod io;
+mod lease;
 mod log;
 mod messages;
 mod newcomer;

@@ -21,6 +21,7 @@ use crate::attach::{RELEASE_MAX, open, superblock};
 use crate::create::prepare_spare;
 use crate::flash::Named;
 use crate::host::HostHandle;
+use crate::lease::{Elsewhere, held_elsewhere};
 use crate::members::{Device, OpenError};
 use crate::paths::shown;
 use crate::random::random_uuid;
@@ -84,6 +85,17 @@ impl Newcomer {
                 superblock(&device).map(|s| s.device).filter(|uuid| self.absent.contains(uuid))
             }
         };
+        if let Some(lease) = self.host.lease() {
+            device.under(&lease.permit);
+        }
+        if self.force
+            && let Some(Elsewhere { array, host }) =
+                held_elsewhere(&device, superblock(&device).as_ref(), goes_on).map_err(io)?
+        {
+            let message =
+                format!("{shown} is a member of the array \"{array}\", which host {host} runs");
+            return Err(Refusal::new("in-use", message).hint("stop that array there first"));
+        }
         let found = match self.force || was.is_some() {
             true => None,
             false => Signature::find_any(&device, goes_on).map_err(io)?,
@@ -93,6 +105,12 @@ impl Newcomer {
             return Err(Refusal::new("occupied", message).hint("--force overwrites it"));
         }
         goes_on().map_err(io)?;
+        let modelled = flash.is_some() || device.flash_profile().is_some();
+        if self.host.lease().is_some() && (modelled || !device.is_direct()) {
+            let what = if modelled { "is a modelled SSD" } else { "has no direct I/O" };
+            let message = format!("{shown} {what}, and the array has a lease");
+            return Err(Refusal::new("lease", message));
+        }
         if let Some(flash) = flash {
             device.make_flash(&flash).map_err(|error| refused(error.into()))?;
         }

@@ -174,6 +174,7 @@ pub(super) fn array_report(
         log: None,
         staging: staging_report(status, policy),
         volatile: None,
+        lease: None,
         distributed_spare: status.distributed_spare.map(|used| match used {
             SpareUse::Free => SpareUseReport::Free,
             SpareUse::Filling(member) => SpareUseReport::Filling(member.0),

@@ -88,6 +88,9 @@ impl Comer {
             }
             tracing::info!("{shown} was member {}, and comes back", returning.member.0);
             goes_on().map_err(io)?;
+            if let Some(lease) = host.lease() {
+                device.under(&lease.permit);
+            }
             let meta_blocks = record.meta_blocks_of(returning.member);
             prepare_return(&device, meta_blocks, goes_on).map_err(io)?;
             goes_on().map_err(io)?;

@@ -23,6 +23,7 @@ use super::answers::answer;
 use super::away::Away;
 use super::commands::in_words;
 use super::io::{io_report, transfers_of_device};
+use super::lease::lease_report;
 use super::log::volume_report;
 use super::report::{array_report, facts_of_all, facts_of_group};
 use super::staging::staging_report;
@@ -224,8 +225,11 @@ impl Service {
                 let launch = self.launch().await?;
                 self.refuse_loss("restart", force).await?;
                 let manner = if force { Manner::Force } else { Manner::Leave };
-                self.stop(manner, "restart").await?;
-                Ok(launch)
+                // The next process of this host goes on with it.
+                self.host.keep_lease(true);
+                let stopped = self.stop(manner, "restart").await;
+                self.host.keep_lease(false);
+                stopped.map(|()| launch)
             }
         }
     }
@@ -362,6 +366,7 @@ impl Service {
         let requests = self.host.requests().await.map_err(|error| self.refusal(error))?;
         report.io = Some(io_report(&requests));
         report.volatile = self.volatile().await?;
+        report.lease = lease_report(&self.host);
         report.problems.extend(self.problems_of_memory(report.volatile.as_ref()));
         report.fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -455,6 +460,7 @@ impl Service {
             HostError::Device(_) => "device",
             HostError::NoReturn(_) => "no-return",
             HostError::Lingers => "in-use",
+            HostError::Lease(_) => "lease-lost",
             HostError::Ended => "stopping",
             HostError::Died => "died",
         };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use raidcore::geometry::Shares;
-use raidcore::meta::LayoutError;
+use raidcore::meta::{HostName, LayoutError, NoLease};
 use raidcore::units::BLOCK_BYTES;
 
 use super::StagingError;
@@ -187,6 +187,31 @@ pub enum CreateError {
     Ageless {
         /// These members.
         paths: Vec<PathBuf>,
+    },
+    /// It can't have a lease.
+    #[error(transparent)]
+    Lease(#[from] NoLease),
+    /// A member is a modelled SSD, whose state is a file of this host.
+    #[error(
+        "{path} is a modelled SSD, whose state only this host knows: an array with a lease can't have it",
+        path = shown(.path)
+    )]
+    LeaseOnFlash {
+        /// The member.
+        path: PathBuf,
+    },
+    /// Another host runs the array that a member belongs to.
+    #[error(
+        "{path} is a member of the array \"{array}\", which host {host} runs: stop it there first",
+        path = shown(.path)
+    )]
+    Elsewhere {
+        /// The member.
+        path: PathBuf,
+        /// The array's name.
+        array: String,
+        /// The host's.
+        host: HostName,
     },
     /// A member carries something.
     #[error("{path} carries {signature}; --force overwrites it", path = shown(.path))]

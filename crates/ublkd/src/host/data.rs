@@ -17,7 +17,7 @@ use det::Instant;
 use raidcore::engine::{CommandError, Engine, Input, Request, RequestError};
 use raidcore::units::{DeviceId, Mem, Tag};
 use raidlog::host::{self, Work};
-use raidlog::{GroupId, Machine, array};
+use raidlog::{GroupId, Machine, ONLY, array};
 use steering::Steering;
 
 use super::askers::Askers;
@@ -25,6 +25,7 @@ use super::cache;
 use super::clock::{now, wall_seconds};
 use super::former::Former;
 use super::handle::{End, Order, Reply, Shared, lock, reply};
+use super::leased::Leased;
 use super::log::{self, Begin, Log};
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
@@ -32,6 +33,7 @@ use super::requests::RequestCounter;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
+use crate::lease::Leash;
 use crate::resident::Resident;
 use crate::ring::{CommandSlot, Ring, RingConfig};
 use crate::thread::{become_io_flusher, mask_signals};
@@ -46,6 +48,7 @@ pub(super) struct Setup {
     pub(super) begin: Option<Begin>,
     pub(super) submissions: Submissions,
     pub(super) shared: Arc<Shared>,
+    pub(super) lease: Option<Leash>,
 }
 
 /// Runs the data thread; `ready` gets the result of its start.
@@ -66,18 +69,25 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
     let _ = ready.send(Ok(()));
     let end = match catch_unwind(AssertUnwindSafe(|| data.run())) {
         Ok(Ok(result)) => End::Stopped(result),
-        Ok(Err(error)) => {
-            tracing::error!(array, %error, "the kernel no longer takes I/O; the array is down");
-            End::Died
-        }
+        Ok(Err(error)) => data.lease.as_ref().and_then(Leased::why).map_or_else(
+            || {
+                tracing::error!(array, %error, "the kernel no longer takes I/O; the array is down");
+                End::Died
+            },
+            |why| {
+                tracing::error!(array, "the array runs here no more: {why}");
+                End::Lease(why)
+            },
+        ),
         Err(_) => {
             tracing::error!(array, "the data thread panicked; the array is down");
             End::Died
         }
     };
-    if matches!(end, End::Died) {
+    if !matches!(end, End::Stopped(_)) {
         data.fail_requests();
     }
+    data.lease.take().into_iter().for_each(|lease| lease.end(false));
     let waiting = std::mem::take(&mut data.waiting);
     drop(data);
     shared.close(end);
@@ -165,15 +175,18 @@ pub(super) struct Data {
     pub(super) broken: bool,
     /// The senders that wait for the stop.
     pub(super) waiting: Vec<Reply<()>>,
+    /// The array's lease, if it has one.
+    pub(super) lease: Option<Leased>,
 }
 
 impl Data {
     fn new(setup: Setup) -> io::Result<Self> {
-        let Setup { config, groups, begin, submissions, shared } = setup;
+        let Setup { config, groups, begin, submissions, shared, lease } = setup;
         let now = now();
         let mut numbers = (0u32..).map(DeviceId);
         let mut devices = Vec::new();
         let part = groups.first().and_then(|group| group.assembled.record.volume);
+        let events = groups.first().map_or(0, |group| group.assembled.record.events);
         let engine_config = config.engine_of(groups.len(), begin.is_some());
         let engines = groups.into_iter().map(|group| {
             let numbered = numbers.by_ref().zip(group.devices);
@@ -206,6 +219,9 @@ impl Data {
         };
         let mut ring = Ring::new(ring_config, &arena, submissions.bell().fd())?;
         ring.readings = shared.readings().clone();
+        if let Some(lease) = &lease {
+            ring.under(lease.permit.clone());
+        }
         for (id, device) in devices.into_iter().flatten() {
             ring.open(now, id, device)?;
         }
@@ -236,6 +252,7 @@ impl Data {
             stopped: None,
             broken: false,
             waiting: Vec::new(),
+            lease: lease.map(|lease| Leased::new(lease, events)),
         })
     }
 
@@ -244,6 +261,9 @@ impl Data {
         self.tick();
         loop {
             self.take_in();
+            if let Some(lease) = &mut self.lease {
+                lease.keep(self.machine.engine(ONLY), &self.ring)?;
+            }
             if self.broken {
                 return Err(io::Error::other("what was found is not what was expected"));
             }
@@ -253,6 +273,8 @@ impl Data {
                 // Answers that residents have just given reach the kernel before the ring is
                 // dropped.
                 self.ring.submit(self.now, &mut self.arena)?;
+                let rests = self.ring.is_at_rest();
+                self.lease.take().into_iter().for_each(|lease| lease.end(rests));
                 self.ring.close_all();
                 return Ok(result);
             }
@@ -308,7 +330,8 @@ impl Data {
             return self.ring.submit(self.now, &mut self.arena);
         }
         let bell = self.submissions.bell();
-        if !bell.park(|| self.submissions.has_work() || self.shared.has_orders()) {
+        let is_over = || self.lease.as_ref().is_some_and(Leased::is_lost);
+        if !bell.park(|| self.submissions.has_work() || self.shared.has_orders() || is_over()) {
             return self.ring.submit(self.now, &mut self.arena);
         }
         let result = self.ring.submit_and_sleep(self.now, &mut self.arena, limit);
@@ -419,6 +442,8 @@ impl Data {
     }
 
     fn answer_request(&mut self, tag: Tag, result: Result<(), RequestError>) {
+        let may = self.lease.as_ref().is_none_or(Leased::lets_answer);
+        let result = result.and(if may { Ok(()) } else { Err(RequestError::Io) });
         let asker = self.in_flight[usize::from(tag.0)].take();
         if let (Some(asker), Ok(())) = (&asker, result) {
             let Submit { op, blocks, .. } = asker.asked();

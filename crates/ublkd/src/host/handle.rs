@@ -29,6 +29,7 @@ use super::notes::{Log, Notes};
 use super::requests::RequestStats;
 use crate::health::Readings;
 use crate::label::label;
+use crate::lease::{LeaseLost, Leash};
 use crate::members::Device;
 use crate::resident::Resident;
 use crate::volume::{Bell, block_on};
@@ -51,6 +52,9 @@ pub enum HostError {
     /// It is stopped.
     #[error("the array is stopped")]
     Ended,
+    /// Its lease is over.
+    #[error("the array runs here no more: {0}")]
+    Lease(LeaseLost),
     /// Its data thread has failed. Acknowledged writes are on the members; the array was not
     /// stopped cleanly.
     #[error("the array's data thread has failed; attach the array again, and see the log for why")]
@@ -251,6 +255,18 @@ impl HostHandle {
         }
     }
 
+    /// The array's lease, if it had one at the start.
+    pub(crate) fn lease(&self) -> Option<&Leash> {
+        self.client.lease.as_ref()
+    }
+
+    /// Whether the next process of this host is to go on with the array's lease after a stop.
+    pub(crate) fn keep_lease(&self, kept: bool) {
+        if let Some(lease) = self.lease() {
+            lease.keep(kept);
+        }
+    }
+
     /// The array's events.
     #[must_use]
     pub fn notes(&self) -> Notes {
@@ -287,6 +303,8 @@ pub(super) struct Client {
     pub(super) io_timeout: Duration,
     /// Whether I/O goes past the block layer where it can.
     pub(super) passthrough: bool,
+    /// The array's lease, if it had one at the start.
+    pub(super) lease: Option<Leash>,
 }
 
 impl Drop for Client {
@@ -335,6 +353,8 @@ pub(super) enum End {
     Stopped(Result<(), CommandError>),
     /// By a panic, or because the kernel refused its ring.
     Died,
+    /// Because its lease was over.
+    Lease(LeaseLost),
 }
 
 impl End {
@@ -342,6 +362,7 @@ impl End {
         match self {
             Self::Stopped(result) => Ok(result?),
             Self::Died => Err(HostError::Died),
+            Self::Lease(why) => Err(HostError::Lease(why)),
         }
     }
 }
@@ -424,6 +445,7 @@ impl Shared {
         let why = || match end {
             End::Stopped(_) => HostError::Ended,
             End::Died => HostError::Died,
+            End::Lease(why) => HostError::Lease(why),
         };
         match order {
             Order::Command(_, _, answer) | Order::Admit(_, answer) => reply(answer, Err(why())),

@@ -23,6 +23,7 @@ impl Device {
             kind: Kind::Block,
             flash: None,
             passthrough: None,
+            permit: None,
         }
     }
 

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, StatxFlags};
 
 use super::{CANCELLED, Ring};
 use crate::arena::Arena;
+use crate::lease::Permit;
 use crate::ops::{Op, OpId, OpKind, Sync, Way};
 
 /// The entries of a ring: of 64 bytes, with results of 16, or twice as large, as commands to NVMe
@@ -60,6 +61,14 @@ impl Entries {
             let work = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
             // SAFETY: it names no memory.
             unsafe { self.push(work.user_data(CANCELLED)) };
+        }
+    }
+
+    /// Nothing is handed over without this permission from now on.
+    pub(super) fn under(&mut self, permit: Permit) {
+        match self {
+            Self::Small(queue) => queue.permit = Some(permit),
+            Self::Large(queue) => queue.permit = Some(permit),
         }
     }
 
@@ -129,12 +138,13 @@ pub(super) struct Queue<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     uring: IoUring<S, C>,
     /// Entries that have found no room in the submission queue.
     backlog: VecDeque<S>,
+    permit: Option<Permit>,
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Queue<S, C> {
     fn new(entries: u32) -> io::Result<Self> {
         let backlog = VecDeque::with_capacity(entries as usize * 2);
-        Ok(Self { uring: build(entries)?, backlog })
+        Ok(Self { uring: build(entries)?, backlog, permit: None })
     }
 
     /// As [`Entries::push`].
@@ -147,6 +157,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Queue<S, C> {
     fn submit(&mut self) -> io::Result<()> {
         loop {
             self.refill();
+            self.ask()?;
             passing(self.uring.submit())?;
             if self.backlog.is_empty() || self.uring.submission().is_full() {
                 return Ok(());
@@ -159,6 +170,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Queue<S, C> {
         if !self.backlog.is_empty() {
             return self.submit();
         }
+        self.ask()?;
         match limit {
             None => passing(self.uring.submitter().submit_and_wait(1)),
             Some(limit) => {
@@ -167,6 +179,11 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Queue<S, C> {
                 passing(self.uring.submitter().submit_with_args(1, &args))
             }
         }
+    }
+
+    /// Asked right before each system call that hands something over.
+    fn ask(&self) -> io::Result<()> {
+        self.permit.as_ref().map_or(Ok(()), Permit::ask)
     }
 
     fn try_push(&mut self, entry: &S) -> bool {

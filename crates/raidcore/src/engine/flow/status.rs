@@ -7,13 +7,19 @@ use crate::engine::job::Job;
 use crate::engine::pass::Pass;
 use crate::engine::stage::Stage;
 use crate::engine::{
-    ArrayHealth, Counters, Engine, IoId, JobId, MemberStatus, PassStatus, Phase, SpareUse,
-    StagingStatus, Status,
+    ArrayHealth, Counters, Engine, IoId, JobId, MemberStatus, OnRecord, PassStatus, Phase,
+    SpareUse, StagingStatus, Status,
 };
 use crate::meta::{DeviceUuid, Policy, SlotState};
 use crate::units::{DeviceId, Lba, MemberId, Stripe, Tag};
 
 impl Engine {
+    /// Which members serve, as of the last record that is durable; nothing before one is.
+    #[must_use]
+    pub fn on_record(&self) -> Option<&OnRecord> {
+        self.array.membership.recorder.on_record()
+    }
+
     /// The state as plain data.
     #[must_use]
     pub fn status(&self) -> Status {

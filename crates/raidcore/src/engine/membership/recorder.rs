@@ -8,6 +8,7 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::OnRecord;
 use crate::meta::{ArrayRecord, DeviceLabel};
 use crate::units::{DeviceId, MemberId};
 
@@ -18,6 +19,8 @@ pub(in crate::engine) struct Recorder {
     pub(super) record: ArrayRecord,
     /// As it is being written.
     snapshot: ArrayRecord,
+    /// What is durable of it, once anything is.
+    on_record: Option<OnRecord>,
     /// As it was assembled, until it is on all members: those that a crash has left one change
     /// behind must not fall behind by two.
     assembled: Option<ArrayRecord>,
@@ -58,6 +61,7 @@ impl Recorder {
         let replaces = |before: &ArrayRecord| before.areas.stripes() != record.areas.stripes();
         Self {
             snapshot: record.clone(),
+            on_record: None,
             replaces_maps: before.as_ref().is_some_and(replaces),
             assembled: Some(before.unwrap_or_else(|| record.clone())),
             record,
@@ -172,6 +176,7 @@ impl Recorder {
         self.second_round = false;
         if !self.broken {
             self.durable = self.started;
+            self.on_record = Some(OnRecord::of(&self.snapshot));
         }
         Next::Ended
     }
@@ -186,6 +191,11 @@ impl Recorder {
     /// Whether all changes are durable.
     pub(in crate::engine) fn is_durable(&self) -> bool {
         self.durable == self.wanted
+    }
+
+    /// What is durable of it; nothing before any version is.
+    pub(in crate::engine) fn on_record(&self) -> Option<&OnRecord> {
+        self.on_record.as_ref()
     }
 
     /// Whether this version is durable, or one after it.
