@@ -140,6 +140,7 @@ enum LevelName {
     Raid4,
     Raid5,
     Raid6,
+    Raid10,
 }
 
 #[derive(Serialize, Deserialize)]

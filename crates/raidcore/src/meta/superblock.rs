@@ -110,7 +110,8 @@ const KNOWN: Features = Features {
         | Features::FAR_DATA
         | Features::PENDING
         | Features::VOLATILE
-        | Features::SHARED_HEADERS,
+        | Features::SHARED_HEADERS
+        | Features::PAIRS,
 };
 
 /// Why a device has no usable superblock.

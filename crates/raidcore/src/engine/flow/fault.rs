@@ -337,7 +337,7 @@ impl Engine {
             return Err(CommandError::NotRedundant);
         }
         let missing = self.layout.member_set().minus(self.array.membership.present());
-        if missing.len() >= self.layout.redundancy() {
+        if !self.layout.has_to_compare(missing) {
             return Err(CommandError::NothingToCompare);
         }
         self.array.background.want_scrub(repair)
