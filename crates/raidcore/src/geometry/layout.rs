@@ -227,6 +227,12 @@ impl Layout {
         }
     }
 
+    /// The members that have a part in stripes in which these have one, too.
+    #[must_use]
+    pub fn related_to(&self, members: Set<MemberId>) -> Set<MemberId> {
+        self.geometries().map(|geometry| geometry.related_to(members)).fold(Set::EMPTY, Set::or)
+    }
+
     /// Whether there is something to compare in stripes without these members.
     #[must_use]
     pub fn has_to_compare(&self, missing: Set<MemberId>) -> bool {

@@ -323,6 +323,13 @@ impl Geometry {
         self.groups().find(|group| group.and(missing).len() > self.redundancy())
     }
 
+    /// The members that have a part in stripes in which these have one, too.
+    #[must_use]
+    pub fn related_to(&self, members: Set<MemberId>) -> Set<MemberId> {
+        let related = self.groups().filter(|group| !group.and(members).is_empty());
+        related.fold(Set::EMPTY, Set::or)
+    }
+
     /// Whether stripes have more than they need, without these members: so that it can be compared.
     #[must_use]
     pub fn has_to_compare(&self, missing: Set<MemberId>) -> bool {
