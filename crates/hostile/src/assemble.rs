@@ -280,7 +280,7 @@ fn check(array: &Assembled, images: &[MemberImage]) {
         });
         choose_superblock(&copies).expect("it has a quorum")
     };
-    let mut current = 0;
+    let mut current: Set<MemberId> = Set::EMPTY;
     let mut used = Vec::new();
     for (place, image) in record.places().zip(&array.slots) {
         let slot = &record.slots[place.index()];
@@ -290,11 +290,12 @@ fn check(array: &Assembled, images: &[MemberImage]) {
         assert!(slot.state != SlotState::Failed, "a failed member is in service");
         assert!(own.events <= record.events && record.events - own.events <= 1, "it is stale");
         assert!(images[image].blocks >= record.blocks_of(place));
-        let serves = slot.state == SlotState::Up && !record.is_staging_device(place);
-        current += usize::from(serves);
+        if slot.state == SlotState::Up && !record.is_staging_device(place) {
+            current = current.with(place);
+        }
         used.push(image);
     }
-    assert!(current >= geometry.members() - geometry.redundancy(), "there are too few");
+    assert!(geometry.survives(geometry.member_set().minus(current)), "there are too few");
     for (spare, image) in record.spares.iter().zip(&array.spares) {
         let Some(image) = *image else { continue };
         assert_eq!(superblock(image).device, *spare);

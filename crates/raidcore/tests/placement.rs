@@ -7,13 +7,12 @@ use raidcore::geometry::{
 use raidcore::meta::{Areas, Consistency};
 use raidcore::units::{Lba, MemberId, Pba, Set, Stripe};
 
-const LEVELS: [Level; 5] = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6];
 const CHUNK: u32 = 2;
 const STRIPES: u64 = 64;
 
 /// Every level in every placement that it can have, with every number of members in `members`.
 fn geometries(members: std::ops::RangeInclusive<usize>) -> Vec<Geometry> {
-    let shapes = LEVELS.into_iter().flat_map(|level| members.clone().map(move |n| (level, n)));
+    let shapes = Level::ALL.into_iter().flat_map(|level| members.clone().map(move |n| (level, n)));
     let geometries = shapes.filter_map(|(level, n)| Geometry::new(level, n, CHUNK, STRIPES).ok());
     let all = |geo: Geometry| {
         let uneven = Placement::Uneven(uneven(geo.members()));
@@ -177,7 +176,10 @@ proptest! {
             areas.data_start().0 + shape.blocks_before(Stripe(stripes), member)
         };
         let fits = |stripes| shape.member_set().all(|m| need(stripes, m) <= sizes[m.index()]);
-        prop_assert!(fits(stripes) && !fits(stripes + 1));
+        let row = shape.stripes_of_a_row();
+        prop_assert!(stripes.is_multiple_of(row) && fits(stripes) && !fits(stripes + row));
+        let least = shape.member_set().map(|member| need(stripes, member)).min();
+        prop_assert_eq!(Some(areas.member_blocks()), least);
         let largest = shape.member_set().map(|member| need(stripes, member)).max();
         prop_assert_eq!(Some(areas.member_blocks()), largest);
     }
@@ -286,4 +288,66 @@ fn impossible_shares_are_refused() {
     assert_eq!(placed(Level::Raid6, 4, &[50, 0, 50, 0]), Ok("uneven"));
     assert_eq!(placed(Level::Raid5, 4, &[0, 0, 100, 0]), Ok("uneven"));
     assert!(matches!(placed(Level::Raid4, 4, &[25; 4]), Err(GeometryError::Placement { .. })));
+}
+
+proptest! {
+    /// RAID10 lies as md's near copies do: copy `c` of chunk `k` is chunk `(2k + c) / n` of device
+    /// `(2k + c) mod n`.
+    #[test]
+    fn mirrored_pairs_lie_as_near_copies_of_md(
+        pairs in 2u64..=16,
+        chunk in 0u64..(1 << 30),
+        row in 0u32..CHUNK,
+    ) {
+        let members = 2 * pairs;
+        let geo = Geometry::new(Level::Raid10, members as usize, CHUNK, 1 << 42);
+        let geo = geo.expect("it is possible");
+        let (stripe, offset) = geo.locate(Lba(chunk * u64::from(CHUNK) + u64::from(row)));
+        let (role, at) = geo.chunk_at(offset);
+        prop_assert_eq!((stripe, role, at), (Stripe(chunk), Role(0), row));
+        for copy in 0..2u64 {
+            let place = 2 * chunk + copy;
+            let md = (MemberId((place % members) as u8), Pba(place / members * u64::from(CHUNK)));
+            prop_assert_eq!(geo.place(stripe, Role(copy as u8), Pba(0)), md);
+        }
+    }
+
+    /// An array goes on as long as each stripe has a member for each role that it can't recover.
+    #[test]
+    fn what_can_be_missing_is_what_every_stripe_can_do_without(which in 0usize..1000, gone: u32) {
+        let all = geometries(2..=10);
+        let geo = all[which % all.len()];
+        let missing: Set<MemberId> = Set::from_bits(gone.into()).and(geo.member_set());
+        let lacks = |stripe| {
+            geo.roles().filter(|&role| missing.has(geo.member(Stripe(stripe), role))).count()
+        };
+        let worst = (0..geo.variety()).map(lacks).max().unwrap_or(0);
+        prop_assert_eq!(geo.survives(missing), worst <= geo.redundancy());
+        let least = (0..geo.variety()).map(lacks).min().unwrap_or(0);
+        prop_assert_eq!(geo.has_to_compare(missing), least < geo.redundancy());
+        prop_assert!(!geo.survives(missing) || missing.len() <= geo.redundancy_at_best());
+    }
+}
+
+#[test]
+fn pairs_survive_the_loss_of_one_member_each() {
+    let geo = Geometry::new(Level::Raid10, 8, CHUNK, STRIPES).expect("it is possible");
+    let of = |members: &[u8]| members.iter().copied().map(MemberId).collect::<Set<MemberId>>();
+    assert_eq!((geo.redundancy(), geo.redundancy_at_best()), (1, 4));
+    assert!(geo.survives(of(&[0, 3, 5, 6])));
+    assert!(!geo.survives(of(&[4, 5])));
+    assert_eq!(geo.lost_group(of(&[0, 4, 5])), Some(of(&[4, 5])));
+    assert!(geo.has_to_compare(of(&[0, 3, 5])) && !geo.has_to_compare(of(&[0, 3, 5, 6])));
+}
+
+#[test]
+fn pairs_need_an_even_number_of_members() {
+    let new = |members| Geometry::new(Level::Raid10, members, CHUNK, STRIPES);
+    let odd = GeometryError::Odd { level: Level::Raid10, members: 5 };
+    assert_eq!(new(5), Err(odd));
+    let text = "Raid10 takes an even number of members, as it mirrors pairs of them, not 5";
+    assert_eq!(odd.to_string(), text);
+    for members in [2, 3, 34] {
+        assert!(matches!(new(members), Err(GeometryError::Members { min: 4, .. })));
+    }
 }

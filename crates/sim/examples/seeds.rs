@@ -1,8 +1,8 @@
 //! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`. Or prints the events
 //! of one seed: `seeds SEED`. With `log` before it, the worlds are log volumes instead of arrays,
-//! with `stack` log volumes over arrays, with `reshape` arrays that become others (not every seed is
-//! one), with `volatile` arrays behind a write cache in memory, with `lease` two hosts that both want an array. It is a smaller `evenkeel simulate`, for work on the
-//! engine.
+//! with `stack` log volumes over arrays, with `pairs` arrays of RAID10, with `reshape` arrays that become
+//! others (not every seed is one), with `volatile` arrays behind a write cache in memory, with `lease` two
+//! hosts that both want an array. It is a smaller `evenkeel simulate`, for work on the engine.
 
 use std::ops::Range;
 use std::process::ExitCode;
@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         ["stack", seeds] => play(seeds, |seed| Some(StackScenario::draw(seed))),
         ["lease", seeds] => play(seeds, |seed| Some(LeaseScenario::draw(seed))),
         ["volatile", seeds] => play(seeds, |seed| Some(Scenario::draw(seed).cached(seed))),
+        ["pairs", seeds] => play(seeds, |seed| Some(Scenario::draw(seed).paired(seed))),
         ["reshape", seeds] => play(seeds, |seed| Scenario::draw(seed).reshaped(seed)),
         [seeds] => play(seeds, |seed| Some(Scenario::draw(seed))),
         _ => usage(),
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: seeds [log | stack | reshape | volatile | lease] FROM..TO (or SEED)");
+    eprintln!("usage: seeds [log | stack | pairs | reshape | volatile | lease] FROM..TO (or SEED)");
     ExitCode::FAILURE
 }
 

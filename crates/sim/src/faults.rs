@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use raidcore::engine::{
     Command, Engine, Input, IoError, MemberStatus, PassKind, PassStatus, SpareUse,
 };
-use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayRecord, SUPERBLOCKS, SlotState, Superblock, choose_superblock, spare_copies,
 };
-use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
+use raidcore::units::{DeviceId, MemberId, Pba, Set, Stripe};
 
 use crate::create::uuid_of;
 use crate::disk::{Disk, FOR_GOOD, Kept, Phase, Sick};
@@ -19,7 +18,7 @@ use crate::world::World;
 
 /// Members and staging devices of an array that do not serve in full, or will not when the engine
 /// notices, or would not after a crash now.
-pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
+pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> Set<MemberId> {
     // The member that has the newest record may be the next one to be lost.
     let members: Vec<_> = engine.members().filter_map(|m| Some(m.device?.0 as usize)).collect();
     let known = superblocks(disks).filter(|(disk, _)| members.contains(disk));
@@ -46,7 +45,8 @@ pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
             SlotState::Rebuilding { .. } => false,
         }
     });
-    engine.members().count() - whole.count()
+    let whole: Set<MemberId> = whole.map(|(_, m)| m.member).collect();
+    Set::first(engine.members().count()).minus(whole)
 }
 
 /// Whether a rebuild of a member has come to its end, so that its device is about to be the member.
@@ -71,6 +71,10 @@ impl World {
     /// Members and staging devices that do not serve in full, or will not when the engine finds out, or
     /// would not after a crash now.
     pub(crate) fn missing(&self) -> usize {
+        self.which_are_missing().len()
+    }
+
+    fn which_are_missing(&self) -> Set<MemberId> {
         missing(self.engine(), &self.disks)
     }
 
@@ -132,12 +136,36 @@ impl World {
     /// Whether a member may be lost now. In a mirror every copy is some write's content; parity
     /// that is out of step makes up for nothing.
     fn may_fail(&self) -> bool {
-        !self.unsynced || self.scenario.level == Level::Raid1
+        !self.unsynced || self.scenario.level.is_mirrored()
     }
 
     /// Whether redundancy makes up for one more member.
     pub(crate) fn can_lose_one(&self) -> bool {
         self.may_fail() && self.missing() + self.spoilt() < self.redundancy()
+    }
+
+    /// Whether redundancy makes up for this one more.
+    pub(crate) fn can_lose(&self, member: MemberId) -> bool {
+        self.can_lose_one() || self.can_lose_of_its_pair(member)
+    }
+
+    /// Whether stripes of other members are short of redundancy, if any are, but none of this one's.
+    fn can_lose_of_its_pair(&self, member: MemberId) -> bool {
+        self.is_paired() && self.may_fail() && self.spoilt() == 0 && self.is_of_a_whole_pair(member)
+    }
+
+    /// Whether some members have no part in the stripes of others.
+    fn is_paired(&self) -> bool {
+        let geometry = self.engine().geometry();
+        geometry.width() < geometry.members()
+    }
+
+    /// Whether a member and all that have a part in its stripes are there.
+    pub(crate) fn is_of_a_whole_pair(&self, member: MemberId) -> bool {
+        let missing = self.which_are_missing();
+        self.is_paired()
+            && !missing.has(member)
+            && self.engine().geometry().survives(missing.with(member))
     }
 
     /// Causes a fault.
@@ -195,15 +223,19 @@ impl World {
         }
         let successor = self.engine().successor();
         victims.extend(successor.filter(|s| s.done < s.total).map(|s| s.device));
-        if self.can_lose_one() {
-            victims.extend(members.iter().filter_map(|m| m.device));
-            victims.extend(successor.map(|s| s.device));
-        }
+        let any = self.can_lose_one();
+        let lost = members.iter().filter(|m| any || self.can_lose_of_its_pair(m.member));
+        victims.extend(lost.filter_map(|m| m.device));
+        victims.extend(successor.filter(|_| any).map(|s| s.device));
         if victims.is_empty() {
             return None;
         }
-        let DeviceId(victim) = self.source.one_of(&victims);
-        Some(victim as usize)
+        let victim = self.source.one_of(&victims);
+        let serves = |m: &MemberStatus| m.device == Some(victim) && m.state == SlotState::Up;
+        if !any && members.iter().any(serves) {
+            self.trace(format_args!("a member of another pair is missing"));
+        }
+        Some(victim.0 as usize)
     }
 
     fn lose_a_disk(&mut self) {
@@ -272,13 +304,28 @@ impl World {
         }
         let mut spoilt = self.bad_in(stripe, &members);
         spoilt.extend(self.spoilt.remove(&stripe).unwrap_or_default());
-        let left = self.redundancy().saturating_sub(self.missing());
+        let members = self.those_of(stripe, members);
+        let missing = self.those_missing_of(stripe);
+        let left = self.redundancy().saturating_sub(missing);
         while spoilt.len() < left && self.source.chance(2, 3) {
             let disk = self.source.one_of(&members);
             spoilt.insert(disk);
             self.spoil(stripe, disk, transient);
         }
         self.spoilt.insert(stripe, spoilt);
+    }
+
+    /// Those of the members' disks that have a part in a stripe, if not all stripes are on all.
+    fn those_of(&self, stripe: Stripe, members: Vec<usize>) -> Vec<usize> {
+        let has_part = |disk: &usize| !self.places(stripe, *disk).is_empty();
+        members.into_iter().filter(|disk| !self.is_paired() || has_part(disk)).collect()
+    }
+
+    /// How many members are missing that have a part in a stripe, if not all stripes are on all.
+    fn those_missing_of(&self, stripe: Stripe) -> usize {
+        let geometry = self.engine().geometry();
+        let has_part = |&member: &MemberId| geometry.role(stripe, member).is_some();
+        self.which_are_missing().filter(|member| !self.is_paired() || has_part(member)).count()
     }
 
     /// No job remembers blocks that could not be read before and can be now.

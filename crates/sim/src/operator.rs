@@ -54,10 +54,10 @@ impl World {
                 max: u64::MAX >> self.source.below(40),
             }),
             // No member is missing while one that serves is replaced.
-            10 | 11 if (self.serves(member) || self.can_lose_one()) && !spares.is_empty() => {
+            10 | 11 if (self.serves(member) || self.can_lose(member)) && !spares.is_empty() => {
                 Command::Replace { member, spare: self.source.one_of(&spares) }
             }
-            12 | 13 if self.can_lose_one() => Command::Fail(member),
+            12 | 13 if self.can_lose(member) => Command::Fail(member),
             14 if !removable.is_empty() => Command::Remove(self.source.one_of(&removable)),
             15 => Command::CancelScrub,
             20 => {

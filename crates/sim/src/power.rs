@@ -67,7 +67,7 @@ impl World {
         let unsettled: Vec<u64> = unsettled.collect();
         match self.scenario.level {
             Level::Raid0 => {}
-            Level::Raid1 => self.exposed.extend(unsettled),
+            Level::Raid1 | Level::Raid10 => self.exposed.extend(unsettled),
             Level::Raid4 | Level::Raid5 | Level::Raid6 if journaled => {
                 // Only writes without the journal can be torn, and they occur only while no member
                 // is missing.
@@ -137,7 +137,7 @@ impl World {
         self.exposed.retain(|&lba| is_marked(lba));
         let marked = assembled.bitmap.count() > 0;
         self.unsynced = !self.exposed.is_empty() || is_exposed(&self.scenario) && marked;
-        if !whole && self.scenario.level != Level::Raid1 && outage != Outage::Quiet {
+        if !whole && !self.scenario.level.is_mirrored() && outage != Outage::Quiet {
             self.suspects.extend(&self.exposed);
         }
         let counters = self.engine().counters();
@@ -165,8 +165,14 @@ impl World {
             return None;
         }
         let members = self.disks_in_use();
-        let there: Vec<_> = members.into_iter().filter(|&disk| !self.disks[disk].gone).collect();
-        if there.is_empty() || self.missing() >= self.redundancy() || self.has_bad() {
+        let any = self.missing() < self.redundancy();
+        let there = members.into_iter().filter(|&disk| {
+            let member = self.engine().members().find(|m| m.device == Some(DeviceId(disk as u32)));
+            !self.disks[disk].gone
+                && (any || member.is_some_and(|m| self.is_of_a_whole_pair(m.member)))
+        });
+        let there: Vec<_> = there.collect();
+        if there.is_empty() || self.has_bad() {
             return None;
         }
         let last = match std::mem::take(&mut self.fuse) {

@@ -35,6 +35,7 @@ mod maps;
 mod marks;
 mod monotone;
 mod orders;
+mod pairs;
 mod partial;
 mod passes;
 mod phases;

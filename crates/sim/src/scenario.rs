@@ -284,7 +284,8 @@ impl Playable for Scenario {
         s.with(|s| s.lives = 1);
         s.with(|s| s.lives = (s.lives - 1).max(1));
         s.with(|s| s.members = least);
-        s.with(|s| s.members = (s.members - 1).max(least));
+        let pairs = usize::from(self.level == Level::Raid10);
+        s.with(|s| s.members = (s.members - 1 - pairs).max(least));
         s.with(|s| s.stripes = s.stripes.div_ceil(2));
         s.with(|s| s.page_bits = 0);
         s.with(|s| s.region_stripes /= 2);
@@ -389,7 +390,9 @@ fn policy(level: Level, source: &mut Source) -> Consistency {
     match level {
         // There is nothing to keep consistent.
         Level::Raid0 => Consistency::Resync,
-        Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 => source.one_of(&POLICIES),
+        Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 | Level::Raid10 => {
+            source.one_of(&POLICIES)
+        }
     }
 }
 
@@ -403,7 +406,7 @@ fn least_members(level: Level) -> usize {
     match level {
         Level::Raid0 | Level::Raid1 => 2,
         Level::Raid4 | Level::Raid5 => 3,
-        Level::Raid6 => 4,
+        Level::Raid6 | Level::Raid10 => 4,
     }
 }
 
@@ -440,6 +443,7 @@ enum LevelName {
     Raid4,
     Raid5,
     Raid6,
+    Raid10,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -55,7 +55,7 @@ impl World {
                 let told = match geometry.level() {
                     Level::Raid6 => true,
                     Level::Raid1 => geometry.width() >= 3,
-                    Level::Raid0 | Level::Raid4 | Level::Raid5 => false,
+                    Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid10 => false,
                 };
                 (device.0 as usize, home, told)
             }

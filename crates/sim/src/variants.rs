@@ -41,6 +41,26 @@ impl Scenario {
         Some(self)
     }
 
+    /// The same with pairs of mirrored members, drawn by `seed`.
+    #[must_use]
+    pub fn paired(mut self, seed: u64) -> Self {
+        let mut source = Source::seed(seed ^ 0x0a1d_9a17);
+        let members = 2 * source.one_of(&[2, 2, 3, 4]);
+        (self.level, self.members, self.placement) = (Level::Raid10, members, 0);
+        (self.staging, self.staging_devices, self.staged_blocks) = (0, 0, 0);
+        self.distributed_spare = false;
+        self.stripes *= source.one_of(&[1, 2, 3]);
+        self.faults.gone = self.faults.gone.max(source.one_of(&[0, 2, 4]));
+        self.faults.rate = self.faults.rate.max(source.one_of(&[0, 6]));
+        if source.chance(1, 8) {
+            self = self.cached(seed);
+        } else if source.chance(1, 8) {
+            self.lives = self.lives.max(2);
+            self.larger = u64::from(self.chunk) * (1 + source.below(20));
+        }
+        self
+    }
+
     /// The same behind a write cache in memory, drawn by `seed`.
     #[must_use]
     pub fn cached(mut self, seed: u64) -> Self {

@@ -379,7 +379,7 @@ pub(crate) fn payload(scenario: &Scenario, capacity: u64) -> Vec<Vec<Data>> {
 
 /// Whether redundancy can't be built upon before a resync has ended.
 pub(crate) fn is_exposed(scenario: &Scenario) -> bool {
-    scenario.consistency != Consistency::Journal || scenario.level == Level::Raid1
+    scenario.consistency != Consistency::Journal || scenario.level.is_mirrored()
 }
 
 /// An engine's configuration.

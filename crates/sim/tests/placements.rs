@@ -6,7 +6,7 @@ use sim::{Playable, Scenario, run};
 /// How many placements a level has besides its default.
 fn others(level: Level) -> usize {
     match level {
-        Level::Raid0 | Level::Raid1 | Level::Raid4 => 0,
+        Level::Raid0 | Level::Raid1 | Level::Raid4 | Level::Raid10 => 0,
         Level::Raid5 => 6,
         Level::Raid6 => 4,
     }

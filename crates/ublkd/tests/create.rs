@@ -91,7 +91,7 @@ fn what_is_left_to_the_members_is_given_back_to_them() {
 
 #[test]
 fn every_level_and_consistency_is_found_again_as_it_was_created() {
-    for level in [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6] {
+    for level in Level::ALL {
         for consistency in [Consistency::Resync, Consistency::Bitmap, Consistency::Journal] {
             let (_dir, paths) = files(&[32; 4]);
             let mut config = CreateConfig::new("a-1.b_2", level, paths.clone());
@@ -109,6 +109,20 @@ fn every_level_and_consistency_is_found_again_as_it_was_created() {
             assert_eq!(found, paths);
         }
     }
+}
+
+/// What the smallest member has no room for, no member has.
+#[test]
+fn all_members_of_pairs_hold_as_much() {
+    let (_dir, paths) = files(&[32, 48, 33, 40]);
+    let created = create(&CreateConfig::new("tank", Level::Raid10, paths.clone()));
+    let created = created.expect("it is created");
+    let geometry = created.record.geometry;
+    let blocks: Vec<_> = geometry.member_set().map(|member| geometry.blocks_of(member)).collect();
+    assert_eq!(blocks, [blocks[0]; 4]);
+    assert_eq!(geometry.capacity(), 2 * blocks[0]);
+    let attached = strictly(&paths).expect("it is attached");
+    assert_eq!(attached.groups[0].assembled.warnings, []);
 }
 
 #[test]

@@ -115,7 +115,7 @@ back() {
     md_stop
 }
 
-for shape in 5:left-symmetric 6:left-symmetric 4:- 5:right-asymmetric 5:parity-first 6:parity-last 5:left-asymmetric 5:right-symmetric; do
+for shape in 5:left-symmetric 10:n2 6:left-symmetric 4:- 5:right-asymmetric 5:parity-first 6:parity-last 5:left-asymmetric 5:right-symmetric; do
     IFS=: read -r level layout <<<"$shape"
     say "raid$level, $layout"
     round "$level" "$layout"

@@ -1,7 +1,7 @@
 # what was written through Evenkeel, read by Linux md: docs/leaving-for-md.md
 # run: long
-declare -A md_level=([raid4]=4 [raid5]=5 [raid6]=6) md_layout=(
-    [raid4]='' [raid5]=--layout=left-symmetric [raid6]=--layout=left-symmetric
+declare -A md_level=([raid4]=4 [raid5]=5 [raid6]=6 [raid10]=10) md_layout=(
+    [raid4]='' [raid5]=--layout=left-symmetric [raid6]=--layout=left-symmetric [raid10]=--layout=n2
 )
 
 # Makes what the document calls OFFSET and SIZE, in KiB, of what a member says.
@@ -37,10 +37,10 @@ checked() {
     mismatches=$(</sys/block/md7/md/mismatch_cnt)
 }
 
-for level in raid4 raid5 raid6; do
+for level in raid4 raid5 raid6 raid10; do
     say "$level"
     members=()
-    null_members 5 48
+    [[ $level == raid10 ]] && null_members 6 48 || null_members 5 48
     create --level $level >/dev/null
     start
     verify --bsrange=4k-128k --blockalign=4k --size=16M --iodepth=16

@@ -183,6 +183,9 @@ pub(crate) enum LevelArg {
     /// Two rotating parities: two members may fail
     #[value(alias = "6")]
     Raid6,
+    /// Striping over mirrored pairs: one member of each pair may fail; an even number of members
+    #[value(alias = "10")]
+    Raid10,
 }
 
 impl From<LevelArg> for Level {
@@ -193,6 +196,7 @@ impl From<LevelArg> for Level {
             LevelArg::Raid4 => Self::Raid4,
             LevelArg::Raid5 => Self::Raid5,
             LevelArg::Raid6 => Self::Raid6,
+            LevelArg::Raid10 => Self::Raid10,
         }
     }
 }

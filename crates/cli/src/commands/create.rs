@@ -157,6 +157,8 @@ fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
         Size(facts.capacity_bytes),
         match facts.redundancy {
             0 => "without redundancy".to_owned(),
+            1 if facts.level == Level::Raid10.name() =>
+                "one member of each pair may fail".to_owned(),
             1 => format!("one member{of_each} may fail"),
             n => format!("{n} members{of_each} may fail"),
         }

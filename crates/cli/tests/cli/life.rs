@@ -345,6 +345,23 @@ fn an_array_clears_its_sockets_away_that_were_named_from_where_it_was_started() 
 }
 
 #[test]
+fn mirrored_pairs_go_on_without_one_of_each_and_not_without_a_pair() {
+    let world = World::with_members(&[20; 6]);
+    let created = world.run("create tank --level raid10 m0 m1 m2 m3 m4 m5").done();
+    assert!(created.contains("raid10 of 6 members") && created.contains("one member of each pair"));
+    world.run("start --background m0 m1 m2 m3 m4 m5").done();
+    for member in ["0", "3", "5"] {
+        world.run(&format!("disk fail tank {member}")).done();
+    }
+    assert_eq!(world.status("tank")["health"], "degraded");
+    world.run("disk fail tank 1").failed(&["redundancy"]);
+    world.run("stop tank").done();
+    world.run("start --background m1 m2").failed(&["1 of members 4 and 5"]);
+    world.run("start --background m1 m2 m4").done();
+    assert_eq!(world.status("tank")["health"], "degraded");
+}
+
+#[test]
 fn a_policy_is_followed_until_another_is_chosen() {
     let world = World::with_members(&[40; 3]);
     let follows = |name: &str| assert_eq!(world.status("tank")["policy"], name);

@@ -123,6 +123,10 @@ fn impossible_shapes_are_refused() {
     let refused = |line: &str, words: &[&str]| refused(&world, THREE, line, words);
     refused("create tank --level raid5 m0 m1", &["takes 3 to 32 members, not 2"]);
     refused("create tank --level raid6 m0 m1 m2", &["takes 4 to 32 members, not 3"]);
+    refused("create tank --level raid10 m0 m1 m2", &["takes 4 to 32 members, not 3"]);
+    let odd = World::with_members(&[20; 5]);
+    let ended = odd.run("create tank --level raid10 m0 m1 m2 m3 m4");
+    ended.failed(&["takes an even number of members", "pairs", "not 5"]);
     refused("create a/b --level raid5 m0 m1 m2", &["can't be an array's name"]);
     for chunk in ["3K", "12K", "2M", "0"] {
         for command in ["create tank --level raid5 m0 m1 m2", "reshape tank"] {

@@ -72,7 +72,7 @@ pub struct Facts {
     pub member_bytes: u64,
     /// Where user data and redundancy begin on each member, behind the metadata.
     pub data_offset_bytes: u64,
-    /// How many members may be missing, of each group.
+    /// How many members may be missing, of each group, whichever they are. Of "raid10", one of each pair.
     pub redundancy: usize,
     /// "journal", "bitmap" or "resync".
     pub consistency: String,

@@ -210,7 +210,7 @@ pub fn candidates(question: &Question, obeys: bool) -> Vec<Candidate> {
     let with_cache = bare.clone().filter(|scheme| scheme.is_plain() || scheme.needs_staging());
     let schemes = bare.chain(with_cache.map(|scheme| scheme.with(cached)));
     let arrays = schemes.filter(follows).map(|scheme| question.array(scheme, LogSpec::CHUNK));
-    let logs = (level != Level::Raid1).then_some(OVER_PROVISIONING);
+    let logs = (!level.is_mirrored()).then_some(OVER_PROVISIONING);
     let logs = logs.into_iter().flatten().map(|percent| question.log(percent));
     arrays.chain(logs).collect()
 }

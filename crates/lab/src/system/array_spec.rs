@@ -149,6 +149,7 @@ enum LevelName {
     Raid4,
     Raid5,
     Raid6,
+    Raid10,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -210,7 +210,7 @@ impl Layout {
         self.geometry.member_set()
     }
 
-    /// How many members may be missing, for every stripe.
+    /// How many members may be missing, whichever they are, for every stripe.
     #[must_use]
     pub fn redundancy(&self) -> usize {
         self.geometries().map(|geometry| geometry.redundancy()).min().unwrap_or(0)
@@ -220,12 +220,23 @@ impl Layout {
     /// only as what is to have one.
     #[must_use]
     pub fn can_spare(&self, missing: Set<MemberId>) -> bool {
-        let spares =
-            |geometry: Geometry| missing.and(geometry.member_set()).len() <= geometry.redundancy();
+        let spares = |geometry: Geometry| geometry.survives(missing);
         match &self.frontier {
             Some(frontier) if frontier.end() == 0 => spares(frontier.from),
             Some(_) | None => self.geometries().all(spares),
         }
+    }
+
+    /// The members that have a part in stripes in which these have one, too.
+    #[must_use]
+    pub fn related_to(&self, members: Set<MemberId>) -> Set<MemberId> {
+        self.geometries().map(|geometry| geometry.related_to(members)).fold(Set::EMPTY, Set::or)
+    }
+
+    /// Whether there is something to compare in stripes without these members.
+    #[must_use]
+    pub fn has_to_compare(&self, missing: Set<MemberId>) -> bool {
+        self.geometries().all(|geometry| geometry.has_to_compare(missing))
     }
 
     /// Whether a member has a part in any stripe.

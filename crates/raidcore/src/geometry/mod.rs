@@ -34,9 +34,15 @@ pub enum Level {
     Raid5,
     /// Striping with two rotating parities, P and Q.
     Raid6,
+    /// Striping over pairs of members, which are mirrors.
+    Raid10,
 }
 
 impl Level {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Raid0, Self::Raid1, Self::Raid4, Self::Raid5, Self::Raid6, Self::Raid10];
+
     /// Its name, as users type it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -46,6 +52,16 @@ impl Level {
             Self::Raid4 => "raid4",
             Self::Raid5 => "raid5",
             Self::Raid6 => "raid6",
+            Self::Raid10 => "raid10",
+        }
+    }
+
+    /// Whether a stripe is one chunk, of which its roles are the copies.
+    #[must_use]
+    pub const fn is_mirrored(self) -> bool {
+        match self {
+            Self::Raid1 | Self::Raid10 => true,
+            Self::Raid0 | Self::Raid4 | Self::Raid5 | Self::Raid6 => false,
         }
     }
 }
@@ -107,6 +123,16 @@ pub enum GeometryError {
         /// What was asked for.
         members: usize,
     },
+    /// They are not pairs.
+    #[error(
+        "{level:?} takes an even number of members, as it mirrors pairs of them, not {members}"
+    )]
+    Odd {
+        /// The level.
+        level: Level,
+        /// What was asked for.
+        members: usize,
+    },
     /// The chunk is not a power of two from 1 to 256 blocks.
     #[error("the chunk must be a power of two from 4 KiB to 1 MiB, not {chunk} blocks of 4 KiB")]
     Chunk {
@@ -139,8 +165,8 @@ impl Geometry {
     ///
     /// # Errors
     /// If there are too few or too many members for the level (2–32 for RAID0 and RAID1, 3–32 for
-    /// RAID4 and RAID5, 4–32 for RAID6), if the chunk is not a power of two from 1 to 256 blocks,
-    /// or if there are no stripes or too many to address.
+    /// RAID4 and RAID5, 4–32 for RAID6, an even number of 4–32 for RAID10), if the chunk is not a power of
+    /// two from 1 to 256 blocks, or if there are no stripes or too many to address.
     pub fn new(
         level: Level,
         members: usize,
@@ -150,7 +176,7 @@ impl Geometry {
         let min = match level {
             Level::Raid0 | Level::Raid1 => 2,
             Level::Raid4 | Level::Raid5 => 3,
-            Level::Raid6 => 4,
+            Level::Raid6 | Level::Raid10 => 4,
         };
         let count = match u8::try_from(members) {
             Ok(count) if count >= min && members <= MEMBERS_MAX => count,
@@ -158,6 +184,9 @@ impl Geometry {
                 return Err(GeometryError::Members { level, min, members });
             }
         };
+        if level == Level::Raid10 && !members.is_multiple_of(2) {
+            return Err(GeometryError::Odd { level, members });
+        }
         if !chunk.is_power_of_two() || chunk > 256 {
             return Err(GeometryError::Chunk { chunk });
         }
@@ -250,31 +279,75 @@ impl Geometry {
     /// Data chunks in a stripe.
     #[must_use]
     pub fn data(&self) -> usize {
-        match self.level {
-            Level::Raid1 => 1,
-            Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-                self.width() - self.parities()
-            }
-        }
+        if self.is_mirrored() { 1 } else { self.width() - self.parities() }
     }
 
     /// Parity chunks in a stripe: 0, 1 (P) or 2 (P and Q).
     #[must_use]
     pub fn parities(&self) -> usize {
         match self.level {
-            Level::Raid0 | Level::Raid1 => 0,
+            Level::Raid0 | Level::Raid1 | Level::Raid10 => 0,
             Level::Raid4 | Level::Raid5 => 1,
             Level::Raid6 => 2,
         }
     }
 
-    /// How many members may be missing.
+    /// Whether a stripe is one chunk, of which its roles are the copies.
+    #[must_use]
+    #[inline]
+    pub fn is_mirrored(&self) -> bool {
+        self.level.is_mirrored()
+    }
+
+    /// How many members may be missing, whichever they are: so many of a stripe's roles are made up for.
     #[must_use]
     pub fn redundancy(&self) -> usize {
-        match self.level {
-            Level::Raid1 => self.width() - 1,
-            Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => self.parities(),
-        }
+        if self.is_mirrored() { self.width() - 1 } else { self.parities() }
+    }
+
+    /// How many members may be missing if they are those that stripes miss the least.
+    #[must_use]
+    pub fn redundancy_at_best(&self) -> usize {
+        self.groups().map(|_| self.redundancy()).sum()
+    }
+
+    /// Whether every stripe can do without these members.
+    #[must_use]
+    pub fn survives(&self, missing: Set<MemberId>) -> bool {
+        self.lost_group(missing).is_none()
+    }
+
+    /// The members of stripes that can't do without these, if there are such stripes.
+    #[must_use]
+    pub fn lost_group(&self, missing: Set<MemberId>) -> Option<Set<MemberId>> {
+        self.groups().find(|group| group.and(missing).len() > self.redundancy())
+    }
+
+    /// The members that have a part in stripes in which these have one, too.
+    #[must_use]
+    pub fn related_to(&self, members: Set<MemberId>) -> Set<MemberId> {
+        let related = self.groups().filter(|group| !group.and(members).is_empty());
+        related.fold(Set::EMPTY, Set::or)
+    }
+
+    /// Whether stripes have more than they need, without these members: so that it can be compared.
+    #[must_use]
+    pub fn has_to_compare(&self, missing: Set<MemberId>) -> bool {
+        self.groups().any(|group| group.and(missing).len() < self.redundancy())
+    }
+
+    /// How many stripes take one chunk of each member together: 1 if each is on all of them.
+    #[must_use]
+    pub fn stripes_of_a_row(&self) -> u64 {
+        (self.members / self.width).into()
+    }
+
+    /// The sets of members that stripes are on. No member is in two of them.
+    fn groups(&self) -> impl Iterator<Item = Set<MemberId>> + use<> {
+        let (geometry, count) = (*self, self.stripes_of_a_row() as usize);
+        let members =
+            move |stripe| geometry.roles().map(|role| geometry.member(stripe, role)).collect();
+        (geometry.first..).take(count).map(Stripe).map(members)
     }
 
     /// Data blocks in a stripe.

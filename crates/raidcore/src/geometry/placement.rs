@@ -1,10 +1,11 @@
-//! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`), one [`Row`]
-//! each, and parity in given [`Shares`].
+//! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`, and
+//! `__raid10_find_phys` for the near copies of RAID10), one [`Row`] each, and parity in given [`Shares`].
 //!
 //! The functions here tell everything about a placement that other code needs: how many members
 //! have a role in a stripe, which member has which role, how many chunks a member has before a
-//! stripe, and among how many stripes in a row every assignment of roles is. Here, every member has
-//! a role in every stripe.
+//! stripe, and among how many stripes in a row every assignment of roles is. Only near copies leave
+//! members without a role in a stripe. Stripes in a row are on other members there until all have been
+//! met, so no member is in two of the sets that stripes are on.
 //!
 //! Q is on the member after P. For RAID6 these are the placements in which md numbers chunks for Q
 //! in the order of the array. That excludes md's asymmetric ones, and those whose names end in
@@ -33,6 +34,25 @@ pub enum Placement {
     /// Parity is on the members in these shares, data from the first member on, around parity. It is
     /// none of md's.
     Uneven(Shares),
+    /// Two copies, on members 0 and 1, those of the next stripe on members 2 and 3, and so on.
+    Near,
+}
+
+/// How many copies of a chunk there are where copies are near.
+const COPIES: u64 = 2;
+
+/// A rule for chunks that do not turn with parity.
+enum Rule<'a> {
+    /// Parity is in these shares.
+    Shares(&'a Shares),
+    /// Copies are near.
+    Near,
+}
+
+/// The member with a stripe's first copy where copies are near.
+#[inline]
+const fn first_of_pair(at: &Rotation) -> u64 {
+    at.stripe.0 % (at.members / COPIES) * COPIES
 }
 
 /// The properties of a placement.
@@ -45,11 +65,11 @@ struct Row {
     levels: &'static [Level],
 }
 
-use Level::{Raid0, Raid1, Raid4, Raid5, Raid6};
+use Level::{Raid0, Raid1, Raid4, Raid5, Raid6, Raid10};
 
 /// By placement, in their order.
 #[rustfmt::skip]
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 8] = [
     Row { name: "left-asymmetric", number: 0, levels: &[Raid5] },
     Row { name: "right-asymmetric", number: 1, levels: &[Raid5] },
     Row { name: "left-symmetric", number: 2, levels: &[Raid5, Raid6] },
@@ -57,6 +77,7 @@ const ROWS: [Row; 7] = [
     Row { name: "parity-first", number: 4, levels: &[Raid5, Raid6] },
     Row { name: "parity-last", number: 5, levels: &[Raid0, Raid1, Raid4, Raid5, Raid6] },
     Row { name: "uneven", number: 6, levels: &[Raid5, Raid6] },
+    Row { name: "near", number: 7, levels: &[Raid10] },
 ];
 
 impl Placement {
@@ -66,6 +87,7 @@ impl Placement {
         match level {
             Raid0 | Raid1 | Raid4 => Self::ParityLast,
             Raid5 | Raid6 => Self::LeftSymmetric,
+            Raid10 => Self::Near,
         }
     }
 
@@ -73,7 +95,11 @@ impl Placement {
     pub fn all() -> impl Iterator<Item = Self> {
         let symmetric = [Self::LeftSymmetric, Self::RightSymmetric];
         let asymmetric = [Self::LeftAsymmetric, Self::RightAsymmetric];
-        asymmetric.into_iter().chain(symmetric).chain([Self::ParityFirst, Self::ParityLast])
+        asymmetric.into_iter().chain(symmetric).chain([
+            Self::ParityFirst,
+            Self::ParityLast,
+            Self::Near,
+        ])
     }
 
     /// Whether a level can have it.
@@ -102,6 +128,7 @@ impl Placement {
             Self::ParityFirst => 4,
             Self::ParityLast => 5,
             Self::Uneven(_) => 6,
+            Self::Near => 7,
         }]
     }
 
@@ -115,6 +142,7 @@ impl Placement {
             | Self::ParityFirst
             | Self::ParityLast
             | Self::Uneven(_) => members,
+            Self::Near => COPIES as u8,
         }
     }
 
@@ -127,12 +155,13 @@ impl Placement {
             | Self::RightSymmetric => members as u64,
             Self::ParityFirst | Self::ParityLast => 1,
             Self::Uneven(_) => Shares::variety(),
+            Self::Near => members as u64 / COPIES,
         }
     }
 
     /// How many chunks `member` has in the stripes before this one.
     #[inline]
-    pub(super) const fn chunks_before(&self, at: &Rotation, _member: MemberId) -> u64 {
+    pub(super) const fn chunks_before(&self, at: &Rotation, member: MemberId) -> u64 {
         match self {
             Self::LeftAsymmetric
             | Self::RightAsymmetric
@@ -141,19 +170,24 @@ impl Placement {
             | Self::ParityFirst
             | Self::ParityLast
             | Self::Uneven(_) => at.stripe.0,
+            Self::Near => {
+                let (pairs, pair) = (at.members / COPIES, member.0 as u64 / COPIES);
+                at.stripe.0 / pairs + (at.stripe.0 % pairs > pair) as u64
+            }
         }
     }
 
-    /// The member that holds P, without parity the one after the last; or the shares by which parity lies.
+    /// The member that holds P, without parity the one after the last; or that it goes by another rule.
     #[inline]
-    fn p(&self, at: &Rotation) -> Result<u64, &Shares> {
+    fn p(&self, at: &Rotation) -> Result<u64, Rule<'_>> {
         let turn = at.stripe.0 % at.members;
         Ok(match self {
             Self::LeftAsymmetric | Self::LeftSymmetric => at.members - 1 - turn,
             Self::RightAsymmetric | Self::RightSymmetric => turn,
             Self::ParityFirst => 0,
             Self::ParityLast => at.members - at.parities,
-            Self::Uneven(shares) => return Err(shares),
+            Self::Uneven(shares) => return Err(Rule::Shares(shares)),
+            Self::Near => return Err(Rule::Near),
         })
     }
 
@@ -168,7 +202,8 @@ impl Placement {
     pub(super) fn member(&self, at: &Rotation, role: Role) -> MemberId {
         let p = match self.p(at) {
             Ok(p) => p,
-            Err(shares) => return shares.member(at, role),
+            Err(Rule::Shares(shares)) => return shares.member(at, role),
+            Err(Rule::Near) => return MemberId(first_of_pair(at) as u8 + role.0),
         };
         let role = u64::from(role.0);
         let data = at.members - at.parities;
@@ -186,7 +221,11 @@ impl Placement {
     pub(super) fn role(&self, at: &Rotation, member: MemberId) -> Option<Role> {
         let p = match self.p(at) {
             Ok(p) => p,
-            Err(shares) => return Some(shares.role(at, member)),
+            Err(Rule::Shares(shares)) => return Some(shares.role(at, member)),
+            Err(Rule::Near) => {
+                let copy = u64::from(member.0).checked_sub(first_of_pair(at))?;
+                return (copy < COPIES).then_some(Role(copy as u8));
+            }
         };
         let member = u64::from(member.0);
         let data = at.members - at.parities;

@@ -81,7 +81,12 @@ impl Shares {
         let greatest = self.percent().iter().copied().max().unwrap_or(0);
         match level {
             Level::Raid6 if greatest > 50 => Err(SharesError::TooLarge(greatest)),
-            Level::Raid0 | Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 => Ok(()),
+            Level::Raid0
+            | Level::Raid1
+            | Level::Raid4
+            | Level::Raid5
+            | Level::Raid6
+            | Level::Raid10 => Ok(()),
         }
     }
 

@@ -295,12 +295,13 @@ impl Roster {
         });
         let (failed, missing): (Vec<_>, Vec<_>) = absent.partition(|m| m.since.is_some());
         let (lost, layout) = (self.lost(record), record.layout());
-        let redundancy = layout.redundancy();
+        let (members, redundancy) = (layout.members(), layout.redundancy());
         let left_out = warnings.to_vec();
         if !layout.can_spare(lost) {
             return Err(AssembleError::TooManyMissing {
                 lost: lost.len(),
                 redundancy,
+                group: record.geometry.lost_group(lost).filter(|group| group.len() < members),
                 missing,
                 failed,
                 left_out,

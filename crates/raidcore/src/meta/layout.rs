@@ -144,17 +144,20 @@ impl Areas {
         let fit = |stripes, before, behind| {
             shape.member_set().all(|member| need(member, stripes, before, behind) <= have(member))
         };
-        let mut stripes = most(STRIPES_MAX, |stripes| fit(stripes, 0, 0));
+        // All members have as many chunks.
+        let row = shape.stripes_of_a_row();
+        let whole = |stripes| stripes - stripes % row;
+        let mut stripes = whole(most(STRIPES_MAX, |stripes| fit(stripes, 0, 0)));
         loop {
             if stripes == 0 {
-                let (before, behind) = (areas(1).data_start, spare(1));
-                let sizes = shape.member_set().map(|m| (have(m), need(m, 1, before, behind)));
+                let (before, behind) = (areas(row).data_start, spare(row));
+                let sizes = shape.member_set().map(|m| (have(m), need(m, row, before, behind)));
                 let least = sizes.min_by_key(|&(have, need)| i128::from(have) - i128::from(need));
                 let (have, need) = least.unwrap_or_default();
                 return Err(LayoutError::TooSmall { have, need });
             }
             let candidate = areas(stripes);
-            let found = most(stripes, |n| fit(n, candidate.data_start, spare(n)));
+            let found = whole(most(stripes, |n| fit(n, candidate.data_start, spare(n))));
             if found == stripes {
                 return Ok((candidate, stripes));
             }

@@ -190,6 +190,8 @@ impl ArrayRecord {
             Level::Raid1 => 1,
             Level::Raid4 | Level::Raid5 => members - 1,
             Level::Raid6 => members - 2,
+            // One of each pair.
+            Level::Raid10 => members / 2,
         }
     }
 }

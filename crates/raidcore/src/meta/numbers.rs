@@ -11,12 +11,12 @@ pub(super) fn level_number(level: Level) -> u8 {
         Level::Raid4 => 4,
         Level::Raid5 => 5,
         Level::Raid6 => 6,
+        Level::Raid10 => 10,
     }
 }
 
 pub(super) fn decode_level(number: u8) -> Result<Level, CodecError> {
-    let levels = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6];
-    let level = levels.into_iter().find(|&level| level_number(level) == number);
+    let level = Level::ALL.into_iter().find(|&level| level_number(level) == number);
     level.ok_or(CodecError::Invalid("level"))
 }
 

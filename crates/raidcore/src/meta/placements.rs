@@ -23,7 +23,8 @@ const _: () = assert!(PARITY_SHARES.at == super::returns::END && PARITY_SHARES.e
 pub(super) fn features(level: Level, placement: Placement) -> u64 {
     let told = if placement == Placement::of(level) { 0 } else { Features::PLACEMENT };
     let has_shares = matches!(placement, Placement::Uneven(_));
-    told | if has_shares { Features::PARITY_SHARES } else { 0 }
+    let shares = if has_shares { Features::PARITY_SHARES } else { 0 };
+    told | shares | if level == Level::Raid10 { Features::PAIRS } else { 0 }
 }
 
 pub(super) fn encode(record: &ArrayRecord, into: &mut [u8]) {
@@ -44,6 +45,9 @@ pub(super) fn decode(
     members: usize,
 ) -> Result<Placement, CodecError> {
     let has = |feature| features.incompatible & feature != 0;
+    if has(Features::PAIRS) != (level == Level::Raid10) {
+        return Err(CodecError::Invalid("level"));
+    }
     if !has(Features::PLACEMENT | Features::PARITY_SHARES) {
         return Ok(Placement::of(level));
     }

@@ -6,7 +6,7 @@ use core::fmt;
 
 use super::codec::CodecError;
 use super::record::{ArrayId, DeviceUuid};
-use crate::units::MemberId;
+use crate::units::{MemberId, Set};
 
 /// A member without a usable device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,7 +123,8 @@ pub enum AssembleError {
     /// More members are missing than redundancy can make up for.
     #[error(
         "{lost} members are missing, failed or being rebuilt, the array can do without \
-         {redundancy}; missing: {}; out of service before: {}{}",
+         {redundancy}{}; missing: {}; out of service before: {}{}",
+        Of(.group),
         List(.missing),
         List(.failed),
         Also(.left_out)
@@ -131,8 +132,10 @@ pub enum AssembleError {
     TooManyMissing {
         /// Members that are missing or incomplete.
         lost: usize,
-        /// How many may be.
+        /// How many may be, of the group if there is one.
         redundancy: usize,
+        /// The members of stripes that are lost, if these are on some members only.
+        group: Option<Set<MemberId>>,
         /// Those that the array expects.
         missing: Vec<MissingMember>,
         /// Those that have been out of service for longer.
@@ -362,6 +365,18 @@ impl<T: fmt::Display> fmt::Display for List<'_, T> {
             write!(f, "{}{item}", if index == 0 { "" } else { "; " })?;
         }
         Ok(())
+    }
+}
+
+/// Members that hold the same, if not all do.
+struct Of<'a>(&'a Option<Set<MemberId>>);
+
+impl fmt::Display for Of<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut members = self.0.iter().copied().flatten();
+        let Some(first) = members.next() else { return Ok(()) };
+        write!(f, " of members {}", first.0)?;
+        members.try_for_each(|member| write!(f, " and {}", member.0))
     }
 }
 

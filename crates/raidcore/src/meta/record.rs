@@ -170,6 +170,10 @@ impl Features {
     /// The incompatible bit of an array in whose staging log [entries may share a
     /// header](super::encode_shared).
     pub const SHARED_HEADERS: u64 = 1 << 14;
+
+    /// The incompatible bit of an array of RAID10. Older releases don't know of it either, and say so; a level
+    /// that they don't know they would take for a damaged superblock.
+    pub const PAIRS: u64 = 1 << 15;
 }
 
 /// The content of the distributed spare.

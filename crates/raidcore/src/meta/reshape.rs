@@ -283,11 +283,11 @@ impl ArrayRecord {
         self.features.incompatible |= if tells { Features::STRIPES } else { 0 };
     }
 
-    /// How many members may be missing of stripes that need the fewest. What is to outlive as many has to be
-    /// on one more.
+    /// The most members that may be missing, of stripes that need the fewest. What is to outlive as many has
+    /// to be on one more.
     pub(crate) fn greatest_redundancy(&self) -> usize {
-        let from = self.reshape.map_or(0, |reshape| reshape.from.redundancy());
-        self.geometry.redundancy().max(from)
+        let from = self.reshape.map_or(0, |reshape| reshape.from.redundancy_at_best());
+        self.geometry.redundancy_at_best().max(from)
     }
 
     /// How far its reshape has come, as an array is that was started by this record.

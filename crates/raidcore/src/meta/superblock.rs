@@ -111,7 +111,8 @@ const KNOWN: Features = Features {
         | Features::PENDING
         | Features::VOLATILE
         | Features::LEASE
-        | Features::SHARED_HEADERS,
+        | Features::SHARED_HEADERS
+        | Features::PAIRS,
 };
 
 /// Why a device has no usable superblock.

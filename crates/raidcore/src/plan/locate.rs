@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use super::sync::shadow;
 use super::{Lost, Plan, Step, SubIo};
-use crate::geometry::{Geometry, Level, Role};
+use crate::geometry::{Geometry, Role};
 use crate::parity::{Culprit, culprit, majority};
 use crate::units::{Mem, Set};
 
@@ -94,7 +94,7 @@ pub fn locate(plan: &mut Plan, geo: &Geometry) {
     plan.steps.clear();
     plan.operands.clear();
     for band in compared.chunk_by(|a, b| a.row == b.row) {
-        if geo.level() == Level::Raid1 {
+        if geo.is_mirrored() {
             vote(plan, geo, band);
         } else {
             syndromes(plan, geo, band);

@@ -1,7 +1,7 @@
 use super::band::{self, Band};
 use super::recover::{read_survivors, recover};
 use super::{Base, Health, Lost, Piece, Plan, Step, SubIo};
-use crate::geometry::{Geometry, Level, Role};
+use crate::geometry::{Geometry, Role};
 use crate::units::{Mem, Set};
 
 /// Plans a read of `pieces` into their memory. A mirror is read from its first readable copy,
@@ -81,7 +81,7 @@ fn read_band(
     prefer: usize,
 ) -> Result<(), Lost> {
     let (row, blocks) = (band.row, band.blocks);
-    if geo.level() == Level::Raid1 {
+    if geo.is_mirrored() {
         let mem = at(plan, Role(0));
         let n = geo.width();
         let mut copies = (0..n).map(|i| Role::at((prefer + i) % n));

@@ -1,7 +1,7 @@
 use super::band::{self, Band};
 use super::recover::{generate, read_survivors, recover};
 use super::{Bad, Health, Lost, Plan, Step, SubIo};
-use crate::geometry::{Geometry, Level, Role};
+use crate::geometry::{Geometry, Role};
 use crate::units::Set;
 
 /// The goal of a rebuild, resync, scrub or repair in a stripe.
@@ -33,7 +33,7 @@ pub fn sync(
         Health { readable: health.readable.minus(goal.write.minus(goal.compare)), ..*health };
     let cuts = band::cut(plan, &[], &health, Some((row, row + blocks)));
     let result = band::bands(&cuts, &[], &health).try_for_each(|band| {
-        if geo.level() == Level::Raid1 {
+        if geo.is_mirrored() {
             mirror(plan, geo, goal, &band)
         } else {
             parity(plan, geo, &health, goal, &band)
@@ -58,7 +58,7 @@ pub fn copy(plan: &mut Plan, geo: &Geometry, health: &Health<'_>, role: Role) ->
             plan.read(io);
             plan.write(io);
             Ok(())
-        } else if geo.level() == Level::Raid1 {
+        } else if geo.is_mirrored() {
             mirror(plan, geo, goal, &band)
         } else {
             parity(plan, geo, health, goal, &band)

@@ -1,7 +1,7 @@
 use super::band::{self, Band};
 use super::recover::{generate, read_survivors, recover};
 use super::{Health, Lost, Parity, Piece, Plan, Step, SubIo, WriteKind};
-use crate::geometry::{Geometry, Level, Role};
+use crate::geometry::{Geometry, Role};
 use crate::units::{Mem, Set};
 
 /// The content of a stripe before a request.
@@ -33,11 +33,7 @@ pub fn write(
         .filter(|band| base == Base::Zeros || !band.covered.is_empty())
         .try_fold(WriteKind::Full, |most, band| {
             let planner = BandWrite { geo, health, pieces, band, base };
-            let kind = if geo.level() == Level::Raid1 {
-                planner.mirror(plan)
-            } else {
-                planner.parity(plan)
-            };
+            let kind = if geo.is_mirrored() { planner.mirror(plan) } else { planner.parity(plan) };
             kind.map(|kind| most.max(kind))
         });
     band::restore(plan, cuts);

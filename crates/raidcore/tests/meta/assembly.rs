@@ -37,7 +37,13 @@ fn an_array_starts_from_what_its_redundancy_allows() {
                 );
                 continue;
             }
-            let enough = gone.len() <= world.record.geometry.redundancy();
+            // Of RAID10, members 0 and 1 are a pair, 2 and 3, and so on.
+            let pair = |first: usize| Set::from_bits(3 << first).and(gone).len() == 2;
+            let enough = if level == Level::Raid10 {
+                !(0..members).step_by(2).any(pair)
+            } else {
+                gone.len() <= world.record.geometry.redundancy()
+            };
             let strict = world.assemble_without(gone, STRICT).expect_err(&context);
             assert_eq!(
                 missing(&strict),
@@ -65,6 +71,15 @@ fn an_array_starts_from_what_its_redundancy_allows() {
         assert_eq!(whole.slots, (0..members).map(Some).collect::<Vec<_>>());
         assert!(whole.was_clean && whole.warnings.is_empty() && whole.replay.is_empty());
     }
+}
+
+#[test]
+fn a_lost_pair_is_named() {
+    let world = World::new(Level::Raid10, 6, Consistency::Bitmap);
+    let gone = [0, 4, 5].into_iter().map(MemberId).collect();
+    let error = world.assemble_without(gone, DEGRADED).expect_err("a pair is lost");
+    let text = error.to_string();
+    assert!(text.contains("the array can do without 1 of members 4 and 5;"), "{text}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn it_takes_as_much_of_each_member_as_the_others_need_for_one() {
 
 #[test]
 fn without_parity_or_room_there_is_none() {
-    for level in [Level::Raid0, Level::Raid1] {
+    for level in [Level::Raid0, Level::Raid1, Level::Raid10] {
         let refused = new(level, 4, 16, 100_000).record();
         assert_eq!(refused, Err(LayoutError::NoDistributedSpare));
     }

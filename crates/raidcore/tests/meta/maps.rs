@@ -212,7 +212,13 @@ fn maps_of_a_member_being_filled_do_not_count() {
 #[test]
 fn degraded_and_out_of_step_needs_force() {
     let consistencies = [Consistency::Resync, Consistency::Bitmap, Consistency::Journal];
-    let levels = [(Level::Raid1, 3), (Level::Raid4, 3), (Level::Raid5, 4), (Level::Raid6, 5)];
+    let levels = [
+        (Level::Raid1, 3),
+        (Level::Raid4, 3),
+        (Level::Raid5, 4),
+        (Level::Raid6, 5),
+        (Level::Raid10, 4),
+    ];
     for (level, members) in levels {
         for consistency in consistencies {
             for case in 0..8 {
@@ -226,7 +232,7 @@ fn degraded_and_out_of_step_needs_force() {
                 let gone = if degraded { Set::one(MemberId(1)) } else { Set::EMPTY };
                 let context = format!("{level:?} {consistency:?} {clean} {marked} {degraded}");
                 let everything = consistency == Consistency::Resync && !clean;
-                let parity = level != Level::Raid1;
+                let parity = !level.is_mirrored();
                 let hole = degraded
                     && parity
                     && consistency != Consistency::Journal

@@ -104,9 +104,10 @@ fn members_that_have_become_larger_are_used_and_read_as_zeros() {
             let have = need - u64::from(CHUNK);
             assert_eq!(becomes.enlarge(), Err(ReshapeError::TooSmall { have, need }));
 
-            let more = 40_000;
+            let rows = 40_000;
+            let more = rows * world.record.geometry.stripes_of_a_row();
             for (image, extra) in world.images.iter_mut().zip(0..) {
-                image.blocks += u64::from(CHUNK) * more + extra;
+                image.blocks += u64::from(CHUNK) * rows + extra;
             }
             let mut becomes = world.assemble(STRICT).expect("it is whole");
             becomes.enlarge().expect("there is room");

@@ -15,13 +15,7 @@ use crate::world::{device, distributed_record, flip, of_slot, record, reseal, su
 type Block = [u8; BLOCK_BYTES];
 
 fn any_level() -> impl Strategy<Value = Level> {
-    prop_oneof![
-        Just(Level::Raid0),
-        Just(Level::Raid1),
-        Just(Level::Raid4),
-        Just(Level::Raid5),
-        Just(Level::Raid6)
-    ]
+    prop::sample::select(&Level::ALL[..])
 }
 
 fn any_consistency() -> impl Strategy<Value = Consistency> {
@@ -66,8 +60,9 @@ prop_compose! {
         labels in prop::collection::vec(("[ -~]{0,140}", "[ -~]{0,40}"), 32),
         scrub in prop::option::of((0u8..3, any::<u64>(), any::<u64>(), any::<u64>())),
     ) -> ArrayRecord {
-        let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
+        let parity = !matches!(level, Level::Raid0 | Level::Raid1 | Level::Raid10) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
+        let members = if level == Level::Raid10 { members & !1 } else { members };
         let devices = if staging_blocks > 0 { devices.min(32 - members) } else { 0 };
         let new = NewArray {
             array: ArrayId(array),

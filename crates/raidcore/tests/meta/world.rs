@@ -19,7 +19,7 @@ pub(crate) const STRICT: AssembleOptions = AssembleOptions { degraded: false, fo
 pub(crate) const DEGRADED: AssembleOptions = AssembleOptions { degraded: true, force: false };
 pub(crate) const FORCE: AssembleOptions = AssembleOptions { degraded: true, force: true };
 
-pub(crate) const SHAPES: [(Level, usize); 9] = [
+pub(crate) const SHAPES: [(Level, usize); 11] = [
     (Level::Raid0, 2),
     (Level::Raid0, 5),
     (Level::Raid1, 2),
@@ -29,6 +29,8 @@ pub(crate) const SHAPES: [(Level, usize); 9] = [
     (Level::Raid5, 5),
     (Level::Raid6, 4),
     (Level::Raid6, 6),
+    (Level::Raid10, 4),
+    (Level::Raid10, 6),
 ];
 
 /// An array and the images of its members; the image of slot `i` is `images[i]`.
@@ -62,7 +64,8 @@ pub(crate) fn staged_record(
     let (areas, stripes) =
         Areas::plan(&shape, consistency, JOURNAL_BLOCKS, staging, false, &vec![3200; members])
             .expect("there is room");
-    let incompatible = if staging > 0 { Features::STAGING } else { 0 };
+    let staged = if staging > 0 { Features::STAGING } else { 0 };
+    let incompatible = staged | if level == Level::Raid10 { Features::PAIRS } else { 0 };
     let slot = |slot| SlotRecord::up(of_slot(slot), 50);
     ArrayRecord {
         array: ARRAY,

@@ -1,6 +1,6 @@
 //! A stripe and a host's memory, whose arithmetic is independent of the crate's kernels.
 
-use raidcore::geometry::{Geometry, Level, Role};
+use raidcore::geometry::{Geometry, Role};
 use raidcore::plan::{Plan, Step};
 use raidcore::units::{Mem, Stripe};
 
@@ -52,7 +52,7 @@ impl StripeImage {
         let mut image = Self { geo, stripe, members: vec![vec![[0; 8]; chunk]; geo.members()] };
         for row in 0..chunk {
             let at = |d: usize| data[d * chunk + row];
-            let mirror = geo.level() == Level::Raid1;
+            let mirror = geo.is_mirrored();
             for role in 0..if mirror { geo.width() } else { geo.data() } {
                 *image.block(Role::at(role), row) = at(if mirror { 0 } else { role });
             }

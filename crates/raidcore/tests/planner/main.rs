@@ -80,6 +80,7 @@ fn geometries() -> Vec<Geometry> {
         all.extend([make(Level::Raid4, n, 2), make(Level::Raid5, n, 2)]);
     }
     all.extend((4..=6).map(|n| make(Level::Raid6, n, 2)));
+    all.extend([4, 6].map(|n| make(Level::Raid10, n, 4)));
     let around = make(Level::Raid5, 4, 2).placed(Placement::RightAsymmetric);
     all.push(around.expect("RAID5 can have it"));
     for level in [Level::Raid5, Level::Raid6] {
@@ -263,7 +264,7 @@ fn a_comparison_finds_every_wrong_block() {
     for geo in geometries().into_iter().filter(|g| g.redundancy() > 0) {
         let old: Vec<Block> = (0..geo.stripe_blocks() as usize).map(|b| content(1, b)).collect();
         let all = geo.roles();
-        let mirror = geo.level() == Level::Raid1;
+        let mirror = geo.is_mirrored();
         let compare = if mirror { all } else { all.minus(geo.data_roles()) };
         let health = Health { readable: all, writable: all, parity: Parity::InStep, bad: &[] };
         let goal = Goal { write: Set::EMPTY, compare };

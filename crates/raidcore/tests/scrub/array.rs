@@ -312,7 +312,7 @@ fn consistent(geo: &Geometry) -> Image {
         let mut data = vec![[0; BLOCK_BYTES]; geo.data()];
         data.iter_mut().for_each(|block| prng.fill(block));
         let all = match geo.level() {
-            Level::Raid1 => vec![data[0]; geo.members()],
+            Level::Raid1 | Level::Raid10 => vec![data[0]; geo.width()],
             Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
                 let parities = parities(&data);
                 [&data[..], &parities[..geo.parities()]].concat()

@@ -39,8 +39,8 @@ fn is_durable(world: &World, lba: u64) {
     let (first, row) = geometry.chunk_at(offset);
     let copies = match geometry.level() {
         // A resync may be copying over the other copies.
-        Level::Raid1 if world.unsynced || !world.exposed.is_empty() => 1,
-        Level::Raid1 => geometry.width(),
+        Level::Raid1 | Level::Raid10 if world.unsynced || !world.exposed.is_empty() => 1,
+        Level::Raid1 | Level::Raid10 => geometry.width(),
         Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => 1,
     };
     // A resync may be levelling the copies on the distributed spare.

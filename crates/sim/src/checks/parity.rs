@@ -21,7 +21,7 @@ pub(crate) fn agrees(world: &World) {
             let data: Vec<Data> = (0..geometry.data()).map(block).collect();
             let redundant = match geometry.level() {
                 Level::Raid0 => vec![],
-                Level::Raid1 => vec![data[0]; geometry.width() - 1],
+                Level::Raid1 | Level::Raid10 => vec![data[0]; geometry.width() - 1],
                 Level::Raid4 | Level::Raid5 => vec![sum(&data, |_| 1)],
                 Level::Raid6 => vec![sum(&data, |_| 1), sum(&data, gf::pow2)],
             };

@@ -36,7 +36,7 @@ impl Playable for StackScenario {
         array.chunk = source.one_of(&[1, 2, 4]);
         let (parity, consistency) = match array.level {
             // There is nothing to keep consistent.
-            Level::Raid0 | Level::Raid1 => (0, Consistency::Resync),
+            Level::Raid0 | Level::Raid1 | Level::Raid10 => (0, Consistency::Resync),
             Level::Raid4 | Level::Raid5 => (1, policy(source)),
             Level::Raid6 => (2, policy(source)),
         };

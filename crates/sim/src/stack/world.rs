@@ -150,7 +150,7 @@ impl World {
     }
 
     pub(super) fn missing(&self, group: GroupId) -> usize {
-        missing(self.machine.engine(group), &self.groups[group.index()].disks)
+        missing(self.machine.engine(group), &self.groups[group.index()].disks).len()
     }
 
     /// Whether redundancy can make up for one more member of a group.

@@ -24,6 +24,7 @@ mod log;
 mod members;
 mod mutant;
 mod pages;
+mod pairs;
 mod partial;
 mod passes;
 mod phases;
@@ -63,6 +64,7 @@ use log::LOG;
 use members::MEMBERS;
 use mutant::Mutant;
 use pages::PAGES;
+use pairs::PAIRS;
 use partial::PARTIAL;
 use passes::PASSES;
 use phases::PHASES;
@@ -205,6 +207,7 @@ impl Programs {
         assert_eq!(plain(&seeds, &["reshape", "0..100"]), None, "nor in reshapes");
         assert_eq!(plain(&seeds, &["volatile", "0..100"]), None, "nor in caches");
         assert_eq!(plain(&seeds, &["lease", "0..100"]), None, "nor in leases");
+        assert_eq!(plain(&seeds, &["pairs", "0..100"]), None, "nor in pairs");
         let begun = Instant::now();
         assert_eq!(plain(&regressions, &[ONE_BY_ONE]), None, "nor in what is played on purpose");
         // On a busy machine everything is slow, which is no hang.
@@ -250,6 +253,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         JOURNAL,
         REGIONS,
         PAGES,
+        PAIRS,
         PARTIAL,
         STAGING,
         KEPT,

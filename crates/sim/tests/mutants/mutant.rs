@@ -57,6 +57,11 @@ impl Mutant {
         Self { kind: Some("lease"), ..self }
     }
 
+    /// The same of RAID10.
+    pub(crate) const fn of_pairs(self) -> Self {
+        Self { kind: Some("pairs"), ..self }
+    }
+
     pub(crate) const fn rare(self, why: &'static str) -> Self {
         Self { rare: Some(why), ..self }
     }

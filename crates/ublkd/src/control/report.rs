@@ -49,7 +49,8 @@ pub fn facts_of(record: &ArrayRecord) -> Facts {
             | Placement::LeftSymmetric
             | Placement::RightSymmetric
             | Placement::ParityFirst
-            | Placement::ParityLast => None,
+            | Placement::ParityLast
+            | Placement::Near => None,
         },
         groups: 0,
         group: None,

@@ -10,6 +10,9 @@ use super::problem::{MdRefusal, Unfit};
 /// The most blocks of a chunk.
 const CHUNK_MAX: u64 = 256;
 
+/// md's layout of RAID10 with two near copies, and none that are far.
+const TWO_NEAR_COPIES: u32 = 0x102;
+
 /// md's number for what is in step.
 const IN_STEP: u64 = u64::MAX;
 
@@ -76,13 +79,13 @@ impl MdArray {
         }
         let data_start = blocks(first.data_offset, "its data begins").map_err(whole)?;
         let sizes = given.iter().map(|given| given.superblock.data_size);
+        let placement = placement(level, first).map_err(whole)?;
         let (chunk, stripes) = stripes(level, first, sizes).map_err(whole)?;
-        let placement = placement(level, first.layout).map_err(whole)?;
         let geometry = Geometry::new(level, order.len(), chunk, stripes)
             .and_then(|geometry| geometry.placed(placement))
             .map_err(|error| whole(Unfit::Geometry(error)))?;
-        let need =
-            stripes.checked_mul(u64::from(chunk)).and_then(|data| data.checked_add(data_start));
+        let data = geometry.member_set().map(|member| geometry.blocks_of(member)).max();
+        let need = data.unwrap_or(0).checked_add(data_start);
         for (index, &Given { blocks: have, .. }) in given.iter().enumerate() {
             if need.is_none_or(|need| need > have) {
                 return Err(MdRefusal::Device { index, unfit: Unfit::Short { have } });
@@ -135,6 +138,7 @@ fn level(superblock: &MdSuperblock) -> Result<Level, Unfit> {
         4 => Ok(Level::Raid4),
         5 => Ok(Level::Raid5),
         6 => Ok(Level::Raid6),
+        10 => Ok(Level::Raid10),
         other => Err(Unfit::Level(other)),
     }
 }
@@ -194,6 +198,9 @@ fn stripes(
             return Err(Unfit::Zones);
         }
         stripes
+    } else if level == Level::Raid10 {
+        // There is one for each pair of members and each chunk of a member.
+        (first.size / sectors).saturating_mul(u64::from(first.raid_disks / 2))
     } else {
         first.size / sectors
     };
@@ -201,13 +208,19 @@ fn stripes(
 }
 
 /// Where chunks lie by md's number. Where a level has one placement only, md does not look at it.
-fn placement(level: Level, layout: u32) -> Result<Placement, Unfit> {
+fn placement(level: Level, superblock: &MdSuperblock) -> Result<Placement, Unfit> {
+    let layout = superblock.layout;
     match level {
         Level::Raid0 | Level::Raid1 | Level::Raid4 => Ok(Placement::of(level)),
         Level::Raid5 | Level::Raid6 => {
             let named = Placement::all().nth(usize::try_from(layout).unwrap_or(usize::MAX));
             named.filter(|placement| placement.fits(level)).ok_or(Unfit::Layout(layout))
         }
+        Level::Raid10 if layout != TWO_NEAR_COPIES => Err(Unfit::Copies(layout)),
+        Level::Raid10 if !superblock.raid_disks.is_multiple_of(2) => {
+            Err(Unfit::Odd(superblock.raid_disks))
+        }
+        Level::Raid10 => Ok(Placement::of(level)),
     }
 }
 

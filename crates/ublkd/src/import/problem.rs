@@ -69,6 +69,12 @@ pub enum Unfit {
     /// The placement is none of Evenkeel's.
     #[error("its chunks lie by layout {0} of md's, which Evenkeel does not have at this level")]
     Layout(u32),
+    /// RAID10 with other copies than Evenkeel's.
+    #[error("it is RAID10 with {}, and Evenkeel has two near copies only (n2)", copies(*.0))]
+    Copies(u32),
+    /// RAID10 whose members are no pairs.
+    #[error("it is RAID10 of {0} members, and Evenkeel takes an even number, which are pairs")]
+    Odd(u32),
     /// There are too many members.
     #[error("it has {0} members, and Evenkeel takes 32 at most")]
     Members(u32),
@@ -150,6 +156,10 @@ impl Unfit {
             Self::Layout(_) | Self::Chunk { .. } => {
                 "md changes layout and chunk by a reshape: mdadm --grow --layout, --chunk"
             }
+            Self::Copies(_) => {
+                "md changes that by a reshape where it can: mdadm --grow --layout=n2; else copy the data \
+                 to a new array"
+            }
             Self::NotGiven(_) => "give all members",
             Self::Twice => "leave the copy out",
             Self::Unaligned { .. } => {
@@ -161,6 +171,7 @@ impl Unfit {
             | Self::Cluster
             | Self::Features(_)
             | Self::Level(_)
+            | Self::Odd(_)
             | Self::Members(_)
             | Self::Zones
             | Self::Empty
@@ -369,6 +380,17 @@ impl ImportError {
             | Self::Unwritten
             | Self::Random(_) => return None,
         })
+    }
+}
+
+/// The copies by md's layout of RAID10.
+fn copies(layout: u32) -> String {
+    let (near, far) = (layout & 255, layout >> 8 & 255);
+    let kind = if layout & 1 << 16 == 0 { "far" } else { "offset" };
+    if far > 1 {
+        format!("{near} near and {far} {kind} copies")
+    } else {
+        format!("{near} near copies")
     }
 }
 

@@ -14,7 +14,7 @@ use crate::attach::{AttachError, attach};
 use members::{MdMembers, MdShape};
 
 /// Levels of md with the layouts that Evenkeel has, and what they are there.
-const SHAPES: [(i32, u32, Level, Placement); 12] = [
+const SHAPES: [(i32, u32, Level, Placement); 13] = [
     (0, 0, Level::Raid0, Placement::ParityLast),
     (1, 0, Level::Raid1, Placement::ParityLast),
     (4, 0, Level::Raid4, Placement::ParityLast),
@@ -27,6 +27,7 @@ const SHAPES: [(i32, u32, Level, Placement); 12] = [
     (6, 2, Level::Raid6, Placement::LeftSymmetric),
     (6, 3, Level::Raid6, Placement::RightSymmetric),
     (6, 5, Level::Raid6, Placement::ParityLast),
+    (10, 0x102, Level::Raid10, Placement::Near),
 ];
 
 #[test]

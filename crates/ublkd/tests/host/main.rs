@@ -72,6 +72,7 @@ fn what_is_written_is_read_on_every_level() {
         (Level::Raid4, 4),
         (Level::Raid5, 5),
         (Level::Raid6, 6),
+        (Level::Raid10, 6),
     ];
     for (level, members) in levels {
         let files = Files::create(level, members, Consistency::Journal);

@@ -150,7 +150,7 @@ impl Life {
         let parities = match setup.level {
             Level::Raid5 => 1,
             Level::Raid6 => 2,
-            level @ (Level::Raid0 | Level::Raid1 | Level::Raid4) => {
+            level @ (Level::Raid0 | Level::Raid1 | Level::Raid4 | Level::Raid10) => {
                 return Err(LifeError::Level(level));
             }
         };

@@ -22,8 +22,10 @@ impl Engine {
 
     /// Whether the others make up for members and staging devices that are in service.
     fn can_spare_all(&self, lost: Set<MemberId>) -> bool {
-        let others = self.array.membership.present().minus(lost);
         let members = self.layout.member_set();
+        // What other stripes lack does not matter: some may be lost already.
+        let unrelated = members.minus(self.layout.related_to(lost));
+        let others = self.array.membership.present().minus(lost).or(unrelated);
         let stripes = self.layout.can_spare(members.minus(others));
         let of_stripes = lost.and(members);
         (stripes || of_stripes.is_empty()) && !self.range.staging.needs(lost)
@@ -337,7 +339,7 @@ impl Engine {
             return Err(CommandError::NotRedundant);
         }
         let missing = self.layout.member_set().minus(self.array.membership.present());
-        if missing.len() >= self.layout.redundancy() {
+        if !self.layout.has_to_compare(missing) {
             return Err(CommandError::NothingToCompare);
         }
         self.array.background.want_scrub(repair)

@@ -8,9 +8,9 @@ use crate::engine::goal::{plan_replay, plan_sync};
 use crate::engine::stage::{Stage, Turn};
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, JobId, PassKind, RequestError};
-use crate::geometry::{Level, Role};
+use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Lost, Parity};
-use crate::units::{Mem, MemberId, Set, Stripe};
+use crate::units::{Mem, Set, Stripe};
 
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
@@ -194,16 +194,14 @@ impl Engine {
     /// The copy of a mirror to read: one that is not said to be busy, the one with the least to do,
     /// or the first where copies may differ.
     pub(super) fn preferred_copy(&self, stripe: Stripe) -> usize {
-        if self.layout.of(stripe).level() != Level::Raid1 {
+        let geo = self.layout.of(stripe);
+        if !geo.is_mirrored() || !self.is_in_step(stripe) {
             return 0;
         }
-        if !self.is_in_step(stripe) {
-            return 0;
-        }
-        let load = |&member: &MemberId| {
+        let load = |&role: &Role| {
+            let member = self.layout.member(stripe, role);
             (self.array.steering.is_busy(member), self.array.flights.of(member))
         };
-        let least = self.layout.member_set().min_by_key(load);
-        least.and_then(|member| self.layout.role(stripe, member)).map_or(0, Role::index)
+        geo.roles().min_by_key(load).map_or(0, Role::index)
     }
 }

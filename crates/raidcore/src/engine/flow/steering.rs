@@ -6,7 +6,7 @@ use core::mem;
 use crate::engine::steering::{Outcome, SteeringPolicy, Way};
 use crate::engine::work::Work;
 use crate::engine::{Engine, JobId, LatencyTotals};
-use crate::geometry::{Level, Role};
+use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Lost, Parity};
 use crate::units::{MemberId, Set, Stripe};
 
@@ -79,7 +79,7 @@ impl Engine {
         if first_try {
             self.array.steering.count_read(blocks);
         }
-        let redundant = parity == Parity::InStep && geo.level() != Level::Raid1;
+        let redundant = parity == Parity::InStep && !geo.is_mirrored();
         if !self.array.steering.leads_around()
             || !first_try
             || !redundant

@@ -105,7 +105,7 @@ impl Membership {
         self.geo().members()
     }
 
-    /// How many members may fail.
+    /// How many members may fail, at most.
     pub(in crate::engine) fn redundancy(&self) -> usize {
         self.record().greatest_redundancy()
     }

@@ -24,7 +24,18 @@ fn shape(change: impl FnOnce(&mut MdShape)) -> MdShape {
 
 #[test]
 fn what_evenkeel_does_not_have_is_refused() {
-    refused(shape(|s| s.level = 10), "RAID10 is no level");
+    for (layout, copies) in [
+        (0x201, "RAID10 with 1 near and 2 far copies"),
+        (0x1_0201, "RAID10 with 1 near and 2 offset copies"),
+        (0x202, "RAID10 with 2 near and 2 far copies"),
+        (0x103, "RAID10 with 3 near copies"),
+    ] {
+        refused(shape(|s| (s.level, s.layout) = (10, layout)), copies);
+    }
+    let odd = |s: &mut MdShape| {
+        (s.level, s.layout, s.raid_disks, s.roles) = (10, 0x102, 5, vec![0, 1, 2, 3, 4]);
+    };
+    refused(shape(odd), "RAID10 of 5 members");
     refused(shape(|s| s.level = -1), "linear is no level");
     refused(shape(|s| s.layout = 16), "layout 16 of md's");
     refused(shape(|s| (s.level, s.layout) = (6, 1)), "layout 1 of md's");
