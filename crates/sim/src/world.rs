@@ -448,7 +448,8 @@ struct Around {
 impl Around {
     fn of(scenario: &Scenario) -> Self {
         let often = scenario.busy > 8;
-        let lull = Duration::from_micros(if scenario.busy.is_multiple_of(2) { 0 } else { 300 });
+        let waits = scenario.busy > 1 && !scenario.tags.is_multiple_of(2);
+        let lull = Duration::from_micros(if waits { 300 } else { 0 });
         let calm = often && scenario.page_bits == 0;
         Self { asked: 0, stored: 0, calm, orders: often, lull }
     }

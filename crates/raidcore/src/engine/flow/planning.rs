@@ -195,7 +195,10 @@ impl Engine {
     /// or the first where copies may differ.
     pub(super) fn preferred_copy(&self, stripe: Stripe) -> usize {
         let geo = self.layout.of(stripe);
-        if !geo.is_mirrored() || !self.is_in_step(stripe) {
+        if !geo.is_mirrored() {
+            return 0;
+        }
+        if !self.is_in_step(stripe) {
             return 0;
         }
         let load = |&role: &Role| {
