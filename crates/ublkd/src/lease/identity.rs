@@ -46,6 +46,9 @@ pub(super) fn me() -> io::Result<Holder> {
 /// The bytes of a UUID, with or without hyphens.
 fn parse(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.trim().bytes().filter(|&byte| byte != b'-').collect();
+    if digits.len() != 32 {
+        return None;
+    }
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let pairs = digits.as_chunks::<2>().0.iter();
     let bytes: Option<Vec<u8>> =

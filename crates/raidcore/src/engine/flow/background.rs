@@ -291,7 +291,10 @@ impl Engine {
             | PassKind::Rebuild(_)
             | PassKind::Distribute(_)
             | PassKind::Copy(_)
-            | PassKind::Scrub { .. } => self.layout.chunk().into(),
+            | PassKind::Scrub { .. } => {
+                // A member has a chunk of one stripe in so many.
+                u64::from(self.layout.chunk()).div_ceil(self.geometry().stripes_of_a_row())
+            }
         };
         self.array.background.next_at(busy, blocks)
     }
