@@ -205,6 +205,20 @@ fn a_client_that_is_calm_no_more_is_served_as_any_other() {
 }
 
 #[test]
+fn a_client_that_comes_back_is_calm_after_twice_as_many_requests() {
+    let array = Array::new(NbdLimits::default());
+    let mut client = array.calm_client(true);
+    for requests in [2 * MANY, 4 * MANY, 8 * MANY] {
+        client = array.beside(move || {
+            assert_eq!(client.write(0, 0, &pattern(7, 600)), 0, "more than it may have there");
+            calm_down(&mut client, requests);
+            client
+        });
+        assert_eq!(client.read(0, 0, 4096).error, 0, "the server's own thread does nothing");
+    }
+}
+
+#[test]
 fn a_calm_client_is_left_when_the_server_is_dropped_with_its_runtime() {
     let array = Array::new(NbdLimits::default());
     let mut client = array.calm_client(true);
