@@ -230,6 +230,18 @@ fn a_calm_client_is_left_when_the_server_is_dropped_with_its_runtime() {
 }
 
 #[test]
+#[should_panic(expected = "a volume of another array")]
+fn a_volume_is_not_served_on_another_arrays_thread() {
+    let (one, other) = (tempfile::tempdir(), tempfile::tempdir());
+    let (one, other) = (one.expect("a directory"), other.expect("a directory"));
+    let (volume, _host) = start(one.path());
+    let (_volume, host) = start(other.path());
+    let config = NbdConfig::new(NbdAddress::Unix(one.path().join("nbd.sock")));
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(NbdServer::start_at(volume, &host, config)).ok();
+}
+
+#[test]
 fn all_are_served_however_many_are_calm() {
     let array = Array::new(NbdLimits::default());
     let mut clients: Vec<_> = (0..9).map(|_| array.calm_client(true)).collect();
