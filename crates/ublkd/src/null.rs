@@ -29,7 +29,8 @@ pub struct Null {
 /// Front ends that the thread is to take on.
 #[derive(Clone)]
 struct Newcomers {
-    line: Arc<Mutex<Vec<Newcomer>>>,
+    /// None when the thread takes on no more.
+    line: Arc<Mutex<Option<Vec<Newcomer>>>>,
     bell: Arc<Bell>,
 }
 
@@ -40,8 +41,12 @@ struct Newcomer {
 }
 
 impl Newcomers {
-    fn line(&self) -> MutexGuard<'_, Vec<Newcomer>> {
+    fn line(&self) -> MutexGuard<'_, Option<Vec<Newcomer>>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.line().as_ref().is_none_or(Vec::is_empty)
     }
 }
 
@@ -61,7 +66,8 @@ impl Null {
             tags,
         };
         let (volume, submissions) = Volume::try_channel(shape)?;
-        let newcomers = Newcomers { line: Arc::default(), bell: Arc::clone(submissions.bell()) };
+        let line = Arc::new(Mutex::new(Some(Vec::new())));
+        let newcomers = Newcomers { line, bell: Arc::clone(submissions.bell()) };
         let (ready, begun) = sync_channel(1);
         let line = newcomers.clone();
         let serve = move || serve(submissions, line, &ready);
@@ -76,13 +82,18 @@ impl Null {
         &self.volume
     }
 
-    /// Takes a front end on. The answer can be received once.
+    /// Takes a front end on. The answer can be received once; there is none, and the front end is
+    /// dropped, if the thread has ended.
     pub(crate) fn admit(
         &self,
         resident: Box<dyn Resident>,
     ) -> std::sync::mpsc::Receiver<io::Result<()>> {
         let (begun, answer) = sync_channel(1);
-        self.newcomers.line().push(Newcomer { resident, begun });
+        let newcomer = Newcomer { resident, begun };
+        match &mut *self.newcomers.line() {
+            Some(line) => line.push(newcomer),
+            None => drop(newcomer),
+        }
         self.newcomers.bell.ring();
         answer
     }
@@ -141,7 +152,7 @@ impl Server {
             if submissions.is_abandoned() && self.residents.iter().all(Option::is_none) {
                 return Ok(());
             }
-            let has_work = || submissions.has_work() || !newcomers.line().is_empty();
+            let has_work = || submissions.has_work() || !newcomers.is_empty();
             let bell = submissions.bell();
             if bell.park(|| has_work() || submissions.is_abandoned()) {
                 let slept = self.ring.submit_and_sleep(Instant::ORIGIN, &mut self.arena, None);
@@ -154,7 +165,7 @@ impl Server {
     }
 
     fn take_on(&mut self) -> io::Result<()> {
-        let newcomers = std::mem::take(&mut *self.newcomers.line());
+        let newcomers = self.newcomers.line().as_mut().map(std::mem::take).unwrap_or_default();
         for Newcomer { mut resident, begun } in newcomers {
             let free = self.residents.iter().position(Option::is_none);
             let at = free.unwrap_or_else(|| {
@@ -194,9 +205,55 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Whatever the thread ended by, no caller waits for it. They are dropped after the lock.
+        let newcomers = self.newcomers.line().take();
+        drop(newcomers);
+    }
+}
+
 /// Reads zeros.
 fn fill(request: Submit, buffer: &mut Buffer) {
     if request.op == Op::Read {
         buffer[request.edges.within(request.blocks)].fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raidcore::engine::RequestError;
+
+    use super::*;
+    use crate::resident::Command;
+
+    /// A front end with an error, which ends the thread.
+    struct Panics;
+
+    impl Resident for Panics {
+        fn begin(&mut self) -> Vec<Command> {
+            panic!("a front end panics, as this test wants");
+        }
+
+        fn came(&mut self, _: u16, _: i32) -> Came {
+            Came::Nothing
+        }
+
+        fn answered(&mut self, _: u16, _: Buffer, _: Result<(), RequestError>) -> Option<Command> {
+            None
+        }
+
+        fn has_ended(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_keeps_no_caller_waiting() {
+        let null = Null::start(1024, 4).expect("a volume");
+        for _ in 0..3 {
+            let answer = null.admit(Box::new(Panics));
+            answer.recv().expect_err("no answer comes");
+        }
     }
 }

@@ -4,7 +4,8 @@
 //! Invariants:
 //! - A command completes once, and its number is free from then on.
 //! - A resident stays until its last command has completed, or the ring is gone: it owns the memory
-//!   of its commands.
+//!   of its commands. The kernel cancels those of a socket only a while after the ring is gone, so
+//!   their memory is leaked if they have not completed by then.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -51,7 +52,8 @@ impl Command {
     /// count, or 0 when no more will.
     ///
     /// # Safety
-    /// As of [`Command::new`], of the memory at `to`.
+    /// The memory at `to` must stay valid, and be left to the kernel, until the command has
+    /// completed: for ever, if the ring is gone before.
     pub(crate) unsafe fn receive(
         number: u16,
         socket: BorrowedFd<'_>,
@@ -65,7 +67,7 @@ impl Command {
     /// count.
     ///
     /// # Safety
-    /// As of [`Command::new`], of the memory at `from`.
+    /// As of [`Command::receive`], of the memory at `from`, which may be read meanwhile.
     pub(crate) unsafe fn send(
         number: u16,
         socket: BorrowedFd<'_>,

@@ -3,7 +3,8 @@
 //! Invariants:
 //! - A tag is in `in_flight` from before the engine hears of its request until the engine completes
 //!   it.
-//! - Residents go after the ring: no command outlives the memory that it names.
+//! - Residents go after the ring, so no command is begun whose memory has gone. The kernel may still
+//!   carry out one of a socket for a while after that: its resident leaks the memory that it names.
 //! - The thread sleeps only when there is nothing to take in, and everything begun is with the
 //!   kernel.
 
@@ -142,7 +143,8 @@ pub(super) struct Data {
     pub(super) machine: Machine,
     /// If it is a log volume.
     pub(super) log: Option<Log>,
-    // The ring goes before the memory that it may use, the residents' among it.
+    // The ring goes before the memory that it may use, the residents' among it: nothing more is
+    // begun by then.
     pub(super) ring: Ring,
     /// By [`CommandSlot`].
     pub(super) residents: Vec<Option<Box<dyn Resident>>>,
@@ -463,8 +465,8 @@ impl Data {
         lock(&self.shared.log).push(Event { at, what });
     }
 
-    /// Ends the requests that the engine will never complete. Those of residents stay with their
-    /// driver, which notices when the ring is gone.
+    /// Ends the requests that the engine will never complete. Residents are not told: a driver notices
+    /// when the ring is gone, and a client when its socket is closed.
     fn fail_requests(&mut self) {
         // Gives up all I/O, so that no device touches memory that goes back to a front end.
         let given_up = AssertUnwindSafe(|| self.ring.give_up_all(self.now, &mut self.arena));

@@ -32,7 +32,7 @@ use crate::label::label;
 use crate::lease::{LeaseLost, Leash};
 use crate::members::Device;
 use crate::resident::Resident;
-use crate::volume::{Bell, block_on};
+use crate::volume::{Bell, Volume, block_on};
 
 /// Why an array did not carry out an order.
 #[derive(Debug, thiserror::Error)]
@@ -215,6 +215,11 @@ impl HostHandle {
     pub fn may_return(&self, superblock: Superblock, blocks: u64) -> Answer<Returning> {
         let superblock = Box::new(superblock);
         self.order(|answer| Order::MayReturn { group: self.group, superblock, blocks, answer })
+    }
+
+    /// Whether this is the array behind the volume.
+    pub(crate) fn serves(&self, volume: &Volume) -> bool {
+        volume.is_woken_by(&self.client.shared.bell)
     }
 
     /// Adds a front end to the array's thread. Answered when the kernel has its first commands.

@@ -227,6 +227,11 @@ impl Volume {
         }
     }
 
+    /// Whether this is the bell of its thread.
+    pub(crate) fn is_woken_by(&self, bell: &Arc<Bell>) -> bool {
+        Arc::ptr_eq(&self.shared().bell, bell)
+    }
+
     fn shared(&self) -> &Arc<Shared> {
         &self.handle.shared
     }

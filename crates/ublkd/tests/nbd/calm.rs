@@ -28,6 +28,9 @@ const MEMBER_BLOCKS: u64 = 8192;
 /// More requests than it takes for a client to be calm.
 const MANY: u64 = 20;
 
+/// The same for one that has often been calm and something else.
+const MOST: u64 = 1100;
+
 /// An array that is served.
 struct Array {
     server: Option<NbdServer>,
@@ -59,7 +62,7 @@ impl Array {
         self.beside(move || {
             let stream = UnixStream::connect(path).expect("a server");
             let mut client = Client::new(stream).ready(structured);
-            calm_down(&mut client);
+            calm_down(&mut client, MANY);
             client
         })
     }
@@ -70,8 +73,8 @@ impl Array {
     }
 }
 
-fn calm_down(client: &mut Client) {
-    for _ in 0..MANY {
+fn calm_down(client: &mut Client, requests: u64) {
+    for _ in 0..requests {
         assert_eq!(client.read(0, 0, 4096).error, 0);
     }
 }
@@ -158,9 +161,14 @@ fn a_client_that_is_calm_no_more_is_served_as_any_other() {
     for structured in [true, false] {
         let mut client = array.calm_client(structured);
         array.beside(move || {
+            let mut requests = MANY;
+            let mut calm_again = |client: &mut Client| {
+                requests = (2 * requests).min(MOST);
+                calm_down(client, requests);
+            };
             let data = pattern(7, 600);
             assert_eq!(client.write(0, 0, &data), 0, "more than it may have there");
-            calm_down(&mut client);
+            calm_again(&mut client);
             let range = (33 * BLOCK, 8 * 4096);
             let requests = |from: u64| {
                 (from..from + 30).flat_map(|name| header(READ, 0, name, range.0, range.1))
@@ -170,30 +178,67 @@ fn a_client_that_is_calm_no_more_is_served_as_any_other() {
                 client.send(&requests(from).collect::<Vec<_>>());
                 let all = client.outcomes(&handles, range.0, range.1);
                 assert!(all.iter().all(|one| one.error == 0 && one.data == pattern(40, 8)));
-                calm_down(&mut client);
+                calm_again(&mut client);
             }
             assert_eq!(client.read(0, 1, 4096).error, EINVAL, "no block");
-            calm_down(&mut client);
+            calm_again(&mut client);
             let end = (1 << 40) - BLOCK;
             assert_eq!(client.write(0, end, &pattern(0, 1)), ENOSPC, "past the end");
-            calm_down(&mut client);
+            calm_again(&mut client);
             assert_eq!(client.command(TRIM, 0, 0, 4096), 0);
-            calm_down(&mut client);
+            calm_again(&mut client);
             if structured {
                 client.request(BLOCK_STATUS, 0, 0, 4096);
                 client.chunk();
-                calm_down(&mut client);
+                calm_again(&mut client);
             }
             assert!(client.read(0, 0, 600 * 4096).data[4096..] == data[4096..]);
-            calm_down(&mut client);
+            calm_again(&mut client);
             client.send(&header(READ, 0, 1, 0, 0)[..20]);
             client.send(&header(READ, 0, 1, 0, 0)[20..]);
             assert_eq!(client.outcome(1, 0, 0).error, 0, "of no bytes");
-            calm_down(&mut client);
+            calm_again(&mut client);
             client.request(DISCONNECT, 0, 0, 0);
             assert_eq!(client.rest(), b"");
         });
     }
+}
+
+#[test]
+fn a_client_that_comes_back_is_calm_after_twice_as_many_requests() {
+    let array = Array::new(NbdLimits::default());
+    let mut client = array.calm_client(true);
+    for requests in [2 * MANY, 4 * MANY, 8 * MANY] {
+        client = array.beside(move || {
+            assert_eq!(client.write(0, 0, &pattern(7, 600)), 0, "more than it may have there");
+            calm_down(&mut client, requests);
+            client
+        });
+        assert_eq!(client.read(0, 0, 4096).error, 0, "the server's own thread does nothing");
+    }
+}
+
+#[test]
+fn a_calm_client_is_left_when_the_server_is_dropped_with_its_runtime() {
+    let array = Array::new(NbdLimits::default());
+    let mut client = array.calm_client(true);
+    let Array { server, host, runtime, .. } = array;
+    drop(runtime);
+    assert_eq!(client.rest(), b"");
+    drop(server);
+    host.stop().wait().expect("a clean stop");
+}
+
+#[test]
+#[should_panic(expected = "a volume of another array")]
+fn a_volume_is_not_served_on_another_arrays_thread() {
+    let (one, other) = (tempfile::tempdir(), tempfile::tempdir());
+    let (one, other) = (one.expect("a directory"), other.expect("a directory"));
+    let (volume, _host) = start(one.path());
+    let (_volume, host) = start(other.path());
+    let config = NbdConfig::new(NbdAddress::Unix(one.path().join("nbd.sock")));
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(NbdServer::start_at(volume, &host, config)).ok();
 }
 
 #[test]

@@ -5,14 +5,19 @@
 //! Invariants:
 //! - The kernel receives into the memory at most once at a time. What is not yet served of what it
 //!   has received goes back to the task with the socket, which the kernel has let go of then.
+//! - Memory that the kernel may still receive into or send from is never unmapped, not even when the
+//!   ring is gone.
+//! - Nothing of a connection that is cut is given to the volume after the cut, neither here nor by
+//!   the task: the client may have connected again, and written the same blocks anew.
 //! - Nothing waits for the client: it is sent what its socket takes, and the rest as that takes more.
 //! - No buffer is held for a client that is slow to send or to take.
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use raidcore::engine::{Op, RequestError};
 use rustix::io::Errno as SystemError;
@@ -42,23 +47,40 @@ pub(super) fn suits(header: &Header) -> bool {
     known && header.length as usize <= DATA_BYTES
 }
 
-/// Whether the client makes the server wait, as its task sees it.
+/// What the volume's thread and a client's task tell each other.
 #[derive(Default)]
-pub(super) struct Turn(AtomicU64);
+pub(super) struct Turn {
+    /// Odd while the client makes the server wait.
+    number: AtomicU64,
+    cut: AtomicBool,
+}
 
 impl Turn {
     /// For as long as this number stays, the client makes the server wait for one thing.
     pub(super) fn waiting(&self) -> Option<u64> {
-        let turn = self.0.load(Ordering::Relaxed);
+        let turn = self.number.load(Ordering::Relaxed);
         (turn % 2 == 1).then_some(turn)
     }
 
     fn set(&self, waits: bool) {
-        let turn = self.0.load(Ordering::Relaxed);
+        let turn = self.number.load(Ordering::Relaxed);
         if (turn % 2 == 1) != waits {
             // Only the volume's thread changes it.
-            self.0.store(turn + 1, Ordering::Relaxed);
+            self.number.store(turn + 1, Ordering::Relaxed);
         }
+    }
+
+    /// Cuts the connection. The thread looks before it gives the volume a request. What it has given
+    /// before comes before whatever another connection of the client asks for, which takes the same
+    /// thread.
+    pub(super) fn cut(&self, socket: BorrowedFd<'_>) {
+        self.cut.store(true, Ordering::SeqCst);
+        // The client may be gone already.
+        shutdown(socket, Shutdown::Both).ok();
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::SeqCst)
     }
 }
 
@@ -88,7 +110,7 @@ enum State {
 /// See the [module](self).
 pub(super) struct Calm {
     /// Gone when it has left.
-    client: Option<(OwnedFd, oneshot::Sender<Left>)>,
+    client: Option<(OwnedFd, oneshot::Sender<io::Result<Left>>)>,
     checks: Checks,
     share: Share,
     turn: Arc<Turn>,
@@ -96,12 +118,12 @@ pub(super) struct Calm {
     /// Whether the kernel receives.
     receives: bool,
     /// What was received, and behind it the rest of a reply.
-    memory: Region,
+    memory: ManuallyDrop<Region>,
     received: usize,
 }
 
 impl Calm {
-    /// The socket blocks. It comes back by the receiver.
+    /// The socket blocks. It comes back by the receiver, or an error if the connection was cut.
     ///
     /// # Errors
     /// If the kernel refuses memory.
@@ -110,7 +132,7 @@ impl Calm {
         checks: Checks,
         share: Share,
         turn: Arc<Turn>,
-    ) -> io::Result<(Self, oneshot::Receiver<Left>)> {
+    ) -> io::Result<(Self, oneshot::Receiver<io::Result<Left>>)> {
         let (told, left) = oneshot::channel();
         let calm = Self {
             client: Some((socket, told)),
@@ -119,7 +141,7 @@ impl Calm {
             turn,
             state: State::Nothing,
             receives: false,
-            memory: Region::new(2 * ROOM)?,
+            memory: ManuallyDrop::new(Region::new(2 * ROOM)?),
             received: 0,
         };
         Ok((calm, left))
@@ -137,8 +159,8 @@ impl Calm {
 
     fn receive(&mut self) -> Option<Command> {
         let (to, room) = (self.memory.at(self.received), ROOM - self.received);
-        // SAFETY: the memory is mapped until this is dropped, which is after the last command, and
-        // nothing reads it before.
+        // SAFETY: the memory stays mapped until the command has completed, for ever if it has not
+        // when this is dropped, and nothing reads it before.
         let command = unsafe { Command::receive(RECEIVE, self.socket()?, to, room as u32) };
         self.receives = true;
         Some(command)
@@ -158,33 +180,35 @@ impl Calm {
 
     /// Serves what was received, if it is one whole request.
     fn serve(&mut self) -> Came {
-        loop {
-            match self.request() {
-                Ok(Some((request, buffer))) => {
-                    self.turn.set(false);
-                    self.received = 0;
-                    // By this it is noticed if the client sends more before it is answered.
-                    return match self.receive() {
-                        Some(command) => Came::RequestAndCommand(request, buffer, command),
-                        None => Came::Request(request, buffer),
-                    };
+        let mut asked = self.request();
+        // The rest is often there when its beginning was noticed. A client that sends a byte at a
+        // time is not waited for, though: others have their turn in between.
+        if matches!(asked, Ok(None)) && self.receive_now() {
+            asked = self.request();
+        }
+        match asked {
+            Ok(Some((state, request, buffer))) => {
+                self.turn.set(false);
+                (self.state, self.received) = (state, 0);
+                // By this it is noticed if the client sends more before it is answered.
+                match self.receive() {
+                    Some(command) => Came::RequestAndCommand(request, buffer, command),
+                    None => Came::Request(request, buffer),
                 }
-                // The rest is often there when its beginning was noticed.
-                Ok(None) if self.receive_now() => {}
-                Ok(None) => {
-                    self.turn.set(true);
-                    return self.receive().map_or(Came::Nothing, Came::Again);
-                }
-                Err(NotHere) => {
-                    self.leave();
-                    return Came::Nothing;
-                }
+            }
+            Ok(None) => {
+                self.turn.set(true);
+                self.receive().map_or(Came::Nothing, Came::Again)
+            }
+            Err(NotHere) => {
+                self.leave();
+                Came::Nothing
             }
         }
     }
 
     /// The request that was received; nothing if it is incomplete.
-    fn request(&mut self) -> Result<Option<(Submit, Buffer)>, NotHere> {
+    fn request(&self) -> Result<Option<(State, Submit, Buffer)>, NotHere> {
         let Some((head, payload)) = self.ahead().split_first_chunk() else { return Ok(None) };
         let header = Header::decode(head).filter(suits).ok_or(NotHere)?;
         let Ok(Task::Volume { op, extent }) = self.checks.check(&header) else {
@@ -203,8 +227,8 @@ impl Calm {
             buffer[edges.within(blocks)].copy_from_slice(payload);
         }
         let fua = header.flags & flag::FUA != 0;
-        self.state = State::Asks { handle: header.handle, op, extent };
-        Ok(Some((Submit { op, lba, blocks, fua, edges }, buffer)))
+        let state = State::Asks { handle: header.handle, op, extent };
+        Ok(Some((state, Submit { op, lba, blocks, fua, edges }, buffer)))
     }
 
     /// Sends a reply, or as much of it as the socket takes. The rest is kept without its buffer.
@@ -243,8 +267,8 @@ impl Calm {
     fn send(&mut self, sent: usize, bytes: usize) -> Option<Command> {
         self.turn.set(true);
         let (from, left) = (self.memory.at(ROOM + sent), bytes - sent);
-        // SAFETY: the memory is mapped until this is dropped, which is after the last command, and
-        // nothing writes to it before.
+        // SAFETY: the memory stays mapped until the command has completed, for ever if it has not
+        // when this is dropped, and nothing writes to it before.
         Some(unsafe { Command::send(SEND, self.socket()?, from, left as u32) })
     }
 
@@ -275,15 +299,18 @@ impl Calm {
     /// A reply is lost: the connection ends.
     fn cut(&self) {
         if let Some(socket) = self.socket() {
-            shutdown(socket, Shutdown::Both).ok();
+            self.turn.cut(socket);
         }
     }
 
+    /// Goes back to the task, or ends if the connection is cut.
     fn leave(&mut self) {
-        let ahead = self.ahead().to_vec();
+        let cut = self.turn.is_cut();
+        let ahead = if cut { Vec::new() } else { self.ahead().to_vec() };
         if let Some((socket, told)) = self.client.take() {
+            let lost = || io::Error::new(io::ErrorKind::BrokenPipe, "a reply could not be sent");
             // Without a receiver the server has gone.
-            told.send(Left { socket, ahead }).ok();
+            told.send(if cut { Err(lost()) } else { Ok(Left { socket, ahead }) }).ok();
         }
     }
 }
@@ -305,7 +332,7 @@ impl Resident for Calm {
         self.receives = false;
         self.received += bytes;
         match self.state {
-            State::Nothing if bytes > 0 => self.serve(),
+            State::Nothing if bytes > 0 && !self.turn.is_cut() => self.serve(),
             State::Nothing => {
                 self.leave();
                 Came::Nothing
@@ -336,6 +363,19 @@ impl Resident for Calm {
 
     fn has_ended(&self) -> bool {
         self.client.is_none()
+    }
+}
+
+impl Drop for Calm {
+    fn drop(&mut self) {
+        if self.receives || matches!(self.state, State::Replies { .. }) {
+            // The ring is gone, but the kernel cancels what was under way only later. The memory is
+            // leaked, which is rare and little.
+            self.cut();
+        } else {
+            // SAFETY: the kernel has nothing of it, and it is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.memory) };
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::listen::Socket;
 use super::pace::Pace;
 use super::plain::{Plain, calmly, halves, whole};
 use super::replies::Replies;
-use super::requests::{End, Requests};
+use super::requests::{CalmPlaces, End, Requests};
 use super::session::Session;
 use super::tls::Tls;
 use super::{Service, Stop};
@@ -26,6 +26,11 @@ const READ_AHEAD_BYTES: usize = 16 << 10;
 
 /// How much of TLS is taken from the socket at once. rustls by itself takes 4 KiB.
 const TLS_READ_BYTES: usize = 64 << 10;
+
+/// A client is calm after so many requests in a row, at first, and at last: their number doubles
+/// whenever it was found to be calm no more, since each time costs as much as many requests.
+const CALM_AFTER: u32 = 16;
+const CALM_AFTER_MOST: u32 = 1024;
 
 /// Serves a client until it leaves or is cut off, or the server stops.
 pub(super) async fn connection(socket: Socket, service: Service, guest: Guest) {
@@ -60,7 +65,8 @@ async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: Stri
         Ok(entered.map(|(session, entered)| Admitted { reader, writer, session, entered }))
     };
     let Some(mut admitted) = in_time(negotiation, &service, &client).await else { return };
-    while let Some((left, _place)) = serve(admitted, &service, &client).await {
+    let mut after = CALM_AFTER;
+    while let Some((left, _place)) = serve(admitted, &service, &client, after).await {
         let Admitted { reader, writer, session, entered } = left;
         let Some(admit) = &service.admit else { return };
         let moved = async {
@@ -84,6 +90,7 @@ async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: Stri
         };
         let reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
         admitted = Admitted { reader, writer, session, entered };
+        after = (after * 2).min(CALM_AFTER_MOST);
     }
 }
 
@@ -107,7 +114,8 @@ where
     };
     if let Some(admitted) = in_time(negotiation, &service, &client).await {
         // Only a connection without TLS has a place among calm clients.
-        serve(admitted, &Service { calm_places: None, ..service.clone() }, &client).await;
+        let service = Service { calm_places: None, ..service.clone() };
+        serve(admitted, &service, &client, CALM_AFTER).await;
     }
 }
 
@@ -138,11 +146,13 @@ async fn in_time<R, W, T>(
     None
 }
 
-/// Serves a client to its end, or until it is calm and may go to the volume's thread.
+/// Serves a client to its end, or until it is calm, which takes `calm_after` requests, and may go to
+/// the volume's thread.
 async fn serve<R, W, T>(
     admitted: Admitted<R, W, T>,
     service: &Service,
     client: &str,
+    calm_after: u32,
 ) -> Option<(Admitted<R, W, T>, OwnedSemaphorePermit)>
 where
     R: AsyncRead + Unpin,
@@ -155,7 +165,7 @@ where
     let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, pace);
     let own = Arc::clone(&ledger);
     let checks = service.checks(session);
-    let calm = service.calm_places.clone();
+    let calm = service.calm_places.clone().map(|free| CalmPlaces { free, after: calm_after });
     let mut requests = Requests::new(reader, checks, own, pace, stop.clone(), calm);
     let serving = async {
         let ended = tokio::select! {

@@ -11,7 +11,8 @@
 //! - A client that makes the server wait (in the handshake, TLS's, too, within a payload, by not reading
 //!   replies) is cut off after a time. Between requests a client may be idle for any time.
 //! - A client that asks for one small thing at a time is served on the volume's thread, and its
-//!   connection's task waits until it is calm no more.
+//!   connection's task waits until it is calm no more. The connection is cut if the task ends before.
+//! - Nothing that a client has sent is given to the volume after its connection was cut.
 //! - When the server stops, requests that the volume already has are answered before the connection
 //!   closes.
 //!
@@ -61,8 +62,9 @@ pub use tls::{NbdTls, TlsError};
 /// The largest request in bytes, which every server should accept.
 const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
-/// The most clients at a time that the volume's thread serves by itself. It copies their data, and
-/// does nothing for others meanwhile.
+/// The most clients at a time, of one address, that the volume's thread serves by itself. It copies
+/// their data, and does nothing for others meanwhile. An idle client keeps its place until it leaves
+/// or is calm no more: what the kernel waits for on its socket is not taken back.
 const CALM_CLIENTS: usize = 4;
 
 /// Gives the volume's thread a front end, or drops it if that thread has ended.
@@ -200,15 +202,20 @@ impl NbdServer {
     }
 
     /// The same, with clients that ask for one small thing at a time served on the thread of the
-    /// volume's host: then no other thread has to be woken for a request.
+    /// volume's host: then no other thread has to be woken for a request. There are places for four
+    /// of them at this address; others are served as by [`NbdServer::start`].
     ///
     /// # Errors
     /// As of [`NbdServer::start`].
+    ///
+    /// # Panics
+    /// If `host` is not the array behind `volume`.
     pub async fn start_at(
         volume: Volume,
         host: &HostHandle,
         config: NbdConfig,
     ) -> Result<Self, NbdError> {
+        assert!(host.serves(&volume), "a volume of another array");
         let host = host.clone();
         let admit = move |client| drop(host.admit(client));
         Self::start_with(volume, Some(Arc::new(admit)), config).await
@@ -288,7 +295,9 @@ impl NbdServer {
     }
 
     /// Stops: accepts no connection, refuses new requests, answers those that the volume has, then
-    /// closes all connections.
+    /// closes all connections. A client on the volume's thread can send no more from then on, so the
+    /// connection ends if it is amid a request; one that does not take a reply is cut off after the
+    /// limits' `patience`, or twice that. Others may end what they have begun in one `patience`.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         if let Some(accepting) = self.accepting.take()

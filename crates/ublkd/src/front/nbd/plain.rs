@@ -1,7 +1,7 @@
 //! Connections without TLS, whose sockets can go to the volume's thread and come back.
 
 use std::io::{self, Cursor};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,11 +90,45 @@ pub(super) fn whole<S: Plain>(halves: Halves<S>) -> io::Result<Result<OwnedFd, H
     S::release(reader, writer).map(Ok)
 }
 
+/// A connection whose socket the volume's thread has. It is cut if this is dropped before the socket
+/// is back.
+struct Away {
+    /// Gone when it is back.
+    socket: Option<OwnedFd>,
+    turn: Arc<Turn>,
+}
+
+impl Away {
+    fn shut(&self, how: Shutdown) {
+        // The client may be gone already.
+        if let Some(socket) = &self.socket {
+            shutdown(socket, how).ok();
+        }
+    }
+
+    fn cut(&self) {
+        if let Some(socket) = &self.socket {
+            self.turn.cut(socket.as_fd());
+        }
+    }
+
+    /// The socket is back.
+    fn end(mut self) {
+        self.socket = None;
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
 /// Has the volume's thread serve a calm client for as long as it is calm. A client that makes it wait for
 /// longer than `patience`, or twice that, is cut off.
 ///
 /// # Errors
-/// If the kernel refuses what it takes, or the thread has ended.
+/// If the kernel refuses what it takes, the thread has ended, or the connection was cut.
 pub(super) async fn calmly<S: Plain>(
     socket: OwnedFd,
     (checks, share): (Checks, Share),
@@ -103,40 +137,46 @@ pub(super) async fn calmly<S: Plain>(
     patience: Duration,
 ) -> io::Result<(S, Vec<u8>)> {
     ioctl_fionbio(&socket, false)?;
-    let handle = socket.try_clone()?;
     let turn = Arc::<Turn>::default();
-    let (calm, left) = Calm::new(socket, checks, share, Arc::clone(&turn))?;
+    let away = Away { socket: Some(socket.try_clone()?), turn: Arc::clone(&turn) };
+    let (calm, left) = Calm::new(socket, checks, share, turn)?;
     admit(Box::new(calm));
-    let mut ended = pin!(unless_late(left, &handle, &turn, patience));
-    let ended = tokio::select! {
-        biased;
-        ended = ended.as_mut() => ended,
-        () = stop.wait() => {
-            // What the volume has is answered, and nothing is read after that.
-            shutdown(&handle, Shutdown::Read).ok();
-            ended.await
+    let ended = {
+        let mut ended = pin!(unless_late(left, &away, patience));
+        tokio::select! {
+            biased;
+            ended = ended.as_mut() => ended,
+            () = stop.wait() => {
+                // What the volume has is answered, and nothing is read after that.
+                away.shut(Shutdown::Read);
+                ended.await
+            }
         }
     };
-    let Left { socket, ahead } = ended.ok_or_else(|| io::Error::other("the array has ended"))?;
+    let Left { socket, ahead } = ended?;
+    away.end();
     ioctl_fionbio(&socket, true)?;
     Ok((S::take(socket)?, ahead))
 }
 
-/// The client as it comes back, which it does when it is cut off, too.
+/// The client as it comes back, unless it is cut off.
 async fn unless_late(
-    mut left: oneshot::Receiver<Left>,
-    socket: &OwnedFd,
-    turn: &Turn,
+    mut left: oneshot::Receiver<io::Result<Left>>,
+    away: &Away,
     patience: Duration,
-) -> Option<Left> {
+) -> io::Result<Left> {
     tokio::select! {
         biased;
-        left = &mut left => return left.ok(),
-        () = lateness(turn, patience) => {}
+        left = &mut left => {
+            return left.unwrap_or_else(|_| Err(io::Error::other("the array has ended")));
+        }
+        () = lateness(&away.turn, patience) => {}
     }
-    // It may be gone already.
-    shutdown(socket, Shutdown::Both).ok();
-    left.await.ok()
+    away.cut();
+    // The thread lets go of the socket first. Whatever it returns is not served.
+    left.await.ok();
+    let late = "the client did not send a request or take a reply in time";
+    Err(io::Error::new(io::ErrorKind::TimedOut, late))
 }
 
 /// When the client has made the server wait for too long.

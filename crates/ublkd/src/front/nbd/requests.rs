@@ -27,8 +27,14 @@ use super::{PAYLOAD_BYTES_MAX, Stop, calm};
 use crate::front::extent::Extent;
 use crate::volume::{Buffer, Port, Submit};
 
-/// A client is calm when so many requests in a row were small, and came when nothing was in flight.
-const CALM_AFTER: u32 = 16;
+/// Places for calm clients.
+#[derive(Clone)]
+pub(super) struct CalmPlaces {
+    pub(super) free: Arc<Semaphore>,
+    /// A client is calm when so many requests in a row were small, and came when nothing was in
+    /// flight.
+    pub(super) after: u32,
+}
 
 /// Why a connection was cut.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +66,7 @@ pub(super) struct Requests<R> {
     pace: Pace,
     stop: Stop,
     /// Free places for calm clients; none if it makes no difference.
-    calm_places: Option<Arc<Semaphore>>,
+    calm_places: Option<CalmPlaces>,
     /// How many calm requests there were in a row.
     calm: u32,
 }
@@ -72,7 +78,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         ledger: Arc<Ledger>,
         pace: Pace,
         stop: Stop,
-        calm_places: Option<Arc<Semaphore>>,
+        calm_places: Option<CalmPlaces>,
     ) -> Self {
         let port: Arc<dyn Port> = Arc::<Ledger>::clone(&ledger);
         Self { reader, checks, port, ledger, pace, stop, calm_places, calm: 0 }
@@ -105,11 +111,11 @@ impl<R: AsyncRead + Unpin> Requests<R> {
                 Some(header) if header.command == Command::Disconnect => return Ok(End::Left),
                 Some(header) => {
                     let calm = ledger.is_settled() && calm::suits(&header);
-                    self.calm = if calm { self.calm + 1 } else { 0 };
+                    self.calm = if calm { self.calm.saturating_add(1) } else { 0 };
                     self.take(header).await?;
                 }
             }
-            if self.calm >= CALM_AFTER
+            if self.calm_places.as_ref().is_some_and(|places| self.calm >= places.after)
                 && let Some(place) = self.calm_place().await
             {
                 return Ok(End::Calm(place));
@@ -120,8 +126,8 @@ impl<R: AsyncRead + Unpin> Requests<R> {
     /// A place among calm clients, if there is one.
     async fn calm_place(&mut self) -> Option<OwnedSemaphorePermit> {
         self.calm = 0;
-        let places = Arc::clone(self.calm_places.as_ref()?);
-        let place = places.try_acquire_owned().ok()?;
+        let free = Arc::clone(&self.calm_places.as_ref()?.free);
+        let place = free.try_acquire_owned().ok()?;
         self.ledger.settled().await;
         self.reader.buffer().is_empty().then_some(place)
     }

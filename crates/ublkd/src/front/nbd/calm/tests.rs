@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_send_buffer_size;
 
@@ -12,9 +13,13 @@ use crate::null::Null;
 
 const TAGS: u16 = 4;
 
-/// A client whose server's socket takes little at once, and what becomes of that.
-fn client(null: &Null) -> (UnixStream, Arc<Turn>, oneshot::Receiver<Left>) {
+type Leaves = oneshot::Receiver<io::Result<Left>>;
+
+/// A client that is not with a thread yet, whose server's socket takes little at once, and what
+/// becomes of that.
+fn newcomer(null: &Null) -> (UnixStream, Calm, Arc<Turn>, Leaves) {
     let (server, client) = UnixStream::pair().expect("sockets");
+    client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
     set_socket_send_buffer_size(&server, 4096).expect("a size");
     let checks = Checks {
         volume: null.volume().clone(),
@@ -24,6 +29,12 @@ fn client(null: &Null) -> (UnixStream, Arc<Turn>, oneshot::Receiver<Left>) {
     let turn = Arc::<Turn>::default();
     let (calm, left) =
         Calm::new(server.into(), checks, null.volume().share(), Arc::clone(&turn)).expect("memory");
+    (client, calm, turn, left)
+}
+
+/// The same, with the volume's thread.
+fn client(null: &Null) -> (UnixStream, Arc<Turn>, Leaves) {
+    let (client, calm, turn, left) = newcomer(null);
     null.admit(Box::new(calm)).recv().expect("an answer").expect("a place");
     (client, turn, left)
 }
@@ -34,6 +45,10 @@ fn request() -> Vec<u8> {
     request.extend([0; 20]);
     request.extend((DATA_BYTES as u32).to_be_bytes());
     request
+}
+
+fn leave(left: Leaves) -> Left {
+    left.blocking_recv().expect("it leaves").expect("it is not cut")
 }
 
 fn wait_until_it_waits(turn: &Turn) {
@@ -61,7 +76,7 @@ fn a_reply_goes_on_when_the_client_takes_more_and_holds_no_buffer_until_then() {
         assert!(reply[28..].iter().all(|byte| *byte == 0));
     }
     drop(client);
-    assert!(left.blocking_recv().expect("it leaves").ahead.is_empty());
+    assert!(leave(left).ahead.is_empty());
 }
 
 #[test]
@@ -71,7 +86,7 @@ fn a_client_that_goes_amid_a_reply_is_left() {
     client.write_all(&request()).expect("a server");
     wait_until_it_waits(&turn);
     drop(client);
-    left.blocking_recv().expect("it leaves");
+    assert!(left.blocking_recv().expect("it leaves").is_err(), "its reply is lost");
     let all: Vec<_> = (0..TAGS).map(|_| null.volume().buffer_blocking()).collect();
     assert_eq!(all.len(), usize::from(TAGS));
 }
@@ -85,5 +100,51 @@ fn what_comes_before_the_reply_goes_back_unserved() {
     client.write_all(&request()).expect("a server");
     let mut reply = vec![1; 28 + DATA_BYTES];
     client.read_exact(&mut reply).expect("a reply");
-    assert!(left.blocking_recv().expect("it leaves").ahead == request());
+    assert!(leave(left).ahead == request());
+}
+
+#[test]
+fn what_came_before_a_cut_is_not_served_after_it() {
+    let null = Null::start(1024, TAGS).expect("a volume");
+    // Of its socket the thread hears nothing yet.
+    let (elsewhere, _) = UnixStream::pair().expect("sockets");
+    for sent in [0, 20] {
+        let (mut client, turn, left) = client(&null);
+        client.write_all(&request()[..sent]).expect("a server");
+        if sent > 0 {
+            wait_until_it_waits(&turn);
+        }
+        turn.cut(elsewhere.as_fd());
+        client.write_all(&request()[sent..]).expect("a server");
+        assert!(left.blocking_recv().expect("it leaves").is_err(), "it does not come back");
+        assert_eq!(client.read(&mut [0]).ok(), Some(0), "there is no reply");
+    }
+}
+
+#[test]
+fn a_cut_amid_a_reply_ends_what_came_behind_it() {
+    let null = Null::start(1024, TAGS).expect("a volume");
+    let (mut client, calm, turn, left) = newcomer(&null);
+    let socket = calm.socket().expect("it has one").try_clone_to_owned().expect("a descriptor");
+    null.admit(Box::new(calm)).recv().expect("an answer").expect("a place");
+    client.write_all(&request()).expect("a server");
+    wait_until_it_waits(&turn);
+    client.write_all(&request()).expect("a server");
+    turn.cut(socket.as_fd());
+    assert!(left.blocking_recv().expect("it leaves").is_err(), "it does not come back");
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).expect("an end");
+    assert!(rest.len() < 28 + DATA_BYTES, "a part of one reply");
+}
+
+#[test]
+fn a_connection_ends_with_a_thread_that_receives_for_it() {
+    let null = Null::start(1024, TAGS).expect("a volume");
+    let (mut client, mut calm, _, left) = newcomer(&null);
+    let socket = calm.socket().expect("it has one").try_clone_to_owned().expect("a descriptor");
+    assert_eq!(calm.begin().len(), 1);
+    drop(calm);
+    assert!(left.blocking_recv().is_err(), "it has gone");
+    assert_eq!(client.read(&mut [0]).ok(), Some(0), "nothing can be received for it any more");
+    drop(socket);
 }
