@@ -4,7 +4,7 @@
 //! Invariants:
 //! - The agent's I/O goes past the data path's queues: each member has a thread of its own for it, whose file
 //!   shares the member's lock.
-//! - What writes to a member, other than the agent, has a [`Permit`] and asks it before each write.
+//! - What writes to a member, other than the agent, has a `Permit` and asks it before each write.
 //! - Locks of members outlive the agent's last write: who finds them free finds what it wrote last.
 
 mod agent;
