@@ -100,7 +100,8 @@ create() {
 # returns. If it can't, this fails.
 start() {
     [[ " $*" == *" --ublk"* ]] || set -- --ublk "$@"
-    local ready address='"kind":"ublk","address":"([^"]*)"' other='"address":"([^"]*)","kind":"ublk"'
+    local ready address='"kind":"ublk","address":"([^"]*)"'
+    local other='"address":"([^"]*)",("behind":"[^"]*",)?"kind":"ublk"'
     rm -f /run/ready
     mkfifo /run/ready
     evenkeel --json start "$@" "${members[@]}" >/run/ready 2>>"$log" &
