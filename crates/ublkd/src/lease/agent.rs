@@ -241,7 +241,8 @@ impl Run {
     /// The gate is as the keeper says, and so is what is shown.
     fn renewed(&mut self, now: Instant) {
         let Machine::Holds(keeper) = &self.machine else { return };
-        if self.is_free {
+        // What the agent itself has decided is for good.
+        if self.is_free || self.permit_lost() {
             return;
         }
         let term: Term = keeper.term();
@@ -321,14 +322,19 @@ impl Run {
 
     /// The array has no lease any more, if it still has it.
     fn free(&mut self, now: Instant) {
-        self.give_up(now);
-        if let Machine::Holds(keeper) = &self.machine
-            && keeper.lost().is_none()
-        {
-            self.is_free = true;
-            self.shared.gate.open(Instant(u64::MAX));
-            self.shared.show(None);
+        if self.permit_lost() {
+            return;
         }
+        let Machine::Holds(keeper) = &mut self.machine else { return };
+        keeper.tick(now);
+        keeper.give_up(now);
+        if keeper.lost().is_some() {
+            return self.renewed(now);
+        }
+        // The gate is never closed meanwhile: the array serves.
+        self.is_free = true;
+        self.shared.gate.open(Instant(u64::MAX));
+        self.shared.show(None);
     }
 
     /// The gate closes with it.
@@ -343,6 +349,9 @@ impl Run {
     /// Other members serve, which the lease's blocks have to tell soon.
     fn serve(&mut self, now: Instant, Serve { at, events, members }: Serve) {
         let Machine::Holds(keeper) = &self.machine else { return };
+        if self.is_free {
+            return;
+        }
         if now.since(at) > keeper.term().learns() {
             return self.shared.lose(LeaseLost::Slow);
         }
