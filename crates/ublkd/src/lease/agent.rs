@@ -116,6 +116,7 @@ impl Agent {
         let mut run = Run {
             array,
             me: candidate.me,
+            fenced: candidate.fenced,
             before: None,
             machine: Machine::Takes(taker),
             shared: Arc::clone(&shared),
@@ -175,6 +176,8 @@ enum Machine {
 struct Run {
     array: ArrayId,
     me: Holder,
+    /// No other host runs the array, as the operator says.
+    fenced: bool,
     before: Option<HostName>,
     machine: Machine,
     shared: Arc<Shared>,
@@ -193,7 +196,7 @@ impl Run {
         loop {
             let now = boot_time();
             self.advance(now);
-            if self.is_over() {
+            if self.is_over(now) {
                 break;
             }
             let rest = self.deadline().map_or(REST, |at| at.since(now).min(REST));
@@ -275,13 +278,13 @@ impl Run {
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn is_over(&self, now: Instant) -> bool {
         match (&self.machine, self.ending) {
             (_, Some(Ending::Leave)) | (Machine::Takes(_), Some(Ending::GiveUp)) => true,
             (Machine::Takes(_), None) => false,
             (Machine::Holds(keeper), ending) => {
                 let given_up = ending.is_some() || self.is_free;
-                keeper.lost().is_some() || self.permit_lost() || given_up && keeper.is_given_up()
+                keeper.lost().is_some() || self.permit_lost() || given_up && keeper.is_given_up(now)
             }
         }
     }
@@ -384,7 +387,8 @@ impl Run {
         self.next += 1;
         self.workers[member.index()] = Some((device, None));
         if let Some(file) = file {
-            let worker = Worker::start(self.array, (member, self.next), file, self.outbox.clone())?;
+            let (of, file) = ((member, self.next), (file, self.fenced));
+            let worker = Worker::start(self.array, of, file, self.outbox.clone())?;
             self.workers[member.index()] = Some((device, Some(worker)));
         }
         Ok(())
