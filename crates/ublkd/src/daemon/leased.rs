@@ -44,6 +44,9 @@ pub(super) async fn attach(
         if config.becomes.is_some() {
             return Err(LeaseError::Becomes.into());
         }
+        if attached.record().lease != Some(term) {
+            attached.record().may_get_lease().map_err(LeaseError::from)?;
+        }
         let (name, events) = (attached.record().name.clone(), attached.record().events);
         let group = &mut attached.groups[0];
         let taken = take(group, term, config.lease, deadline, &config.waits).await?;
