@@ -94,11 +94,32 @@ fn what_was_given_up_is_not_waited_for() {
     let (mut keeper, now) = members.take(at(0), candidate(holder(1, 1)));
     members.renew(&mut keeper, now);
     keeper.give_up(now);
-    assert!(!keeper.is_given_up());
+    assert!(!keeper.is_given_up(now));
     members.renew(&mut keeper, now);
-    assert!(keeper.is_given_up());
+    assert!(keeper.is_given_up(now));
     let (_, later) = members.take(at(9), candidate(holder(2, 2)));
     assert_eq!(later, at(9) + term().settles());
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_member_that_hangs_once_nothing_more_may_be_written() {
+    let mut members = Members::default();
+    let (mut keeper, now) = members.take(at(0), candidate(holder(1, 1)));
+    members.renew(&mut keeper, now);
+    keeper.give_up(now);
+    while let Some(ask) = keeper.next_ask() {
+        let (Ask::Read(MemberId(member)) | Ask::Write(MemberId(member), _)) = ask;
+        if member != 1 {
+            let (member, answer) = members.answer(ask);
+            keeper.answered(now, member, answer);
+        }
+    }
+    assert!(!keeper.is_given_up(now + term().fresh()));
+    let end = keeper.deadline().expect("it waits for the member");
+    assert!(end < keeper.renewed().expect("it was renewed") + term().duration());
+    assert!(keeper.is_given_up(end));
+    keeper.answered(end, MemberId::at(1), Answer::Read(None));
+    assert_eq!(keeper.next_ask(), None);
 }
 
 #[test]
@@ -150,4 +171,7 @@ fn too_few_members_and_a_record_that_has_changed_are_told() {
     members.renew(&mut keeper, now);
     assert_eq!(keeper.until(), now + term().duration());
     assert_eq!(waits(&mut members, candidate(holder(2, 2))), Wait::Record);
+    let fenced = Candidate { fenced: true, ..candidate(holder(2, 2)) };
+    let (other, later) = members.take(at(99), fenced);
+    assert_eq!((later, other.generation()), (at(99), 2), "the operator knows more");
 }

@@ -10,6 +10,7 @@
 //!   whose parity is zeros.
 
 mod ages;
+mod elsewhere;
 mod log;
 mod problem;
 mod staging;
@@ -28,10 +29,8 @@ use raidcore::meta::{
 use raidcore::units::BLOCK_BYTES;
 use steering::scheme::{SCHEMES, Scheme};
 
-use crate::attach::superblock;
 use crate::flash::{Named, NewFlash, state_path};
 use crate::health::Readings;
-use crate::lease::{Elsewhere, held_elsewhere};
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::paths::{shown, sync_directory};
 use crate::policy::Able;
@@ -312,12 +311,11 @@ fn check_content(
     devices: &[Device],
     notes: &mut Vec<CreateNote>,
 ) -> Result<(), CreateError> {
-    let mut arrays = Vec::new();
+    if config.force {
+        elsewhere::check(devices)?;
+    }
     for device in devices {
         let path = device.path().to_path_buf();
-        if config.force {
-            check_elsewhere(device, &mut arrays)?;
-        }
         let found = match config.force {
             true => Signature::find(device),
             false => Signature::find_any(device, || Ok(())),
@@ -332,18 +330,6 @@ fn check_content(
         }
     }
     Ok(())
-}
-
-/// Checks that no other host runs the array that a device belongs to, once for each of these.
-fn check_elsewhere(device: &Device, arrays: &mut Vec<ArrayId>) -> Result<(), CreateError> {
-    let found = superblock(device).filter(|found| !arrays.contains(&found.record.array));
-    arrays.extend(found.iter().map(|found| found.record.array));
-    let path = device.path().to_path_buf();
-    match held_elsewhere(device, found.as_ref(), &|| Ok(())) {
-        Ok(None) => Ok(()),
-        Ok(Some(Elsewhere { array, host })) => Err(CreateError::Elsewhere { path, array, host }),
-        Err(source) => Err(CreateError::Unreadable { path, source }),
-    }
 }
 
 /// Checks that all devices can be modelled as the SSDs that they are given as.

@@ -103,6 +103,15 @@ pub enum LeaseError {
         /// The array's name.
         name: String,
     },
+    /// The record had a lease when this start began to wait for it, and has none any more.
+    #[error(
+        "the lease of the array \"{name}\" was taken away while this start waited: start it again if no other host \
+         runs it"
+    )]
+    Gone {
+        /// The array's name.
+        name: String,
+    },
     /// The lease was lost before the array was started.
     #[error("the lease of the array \"{name}\" was lost before it was started: {why}")]
     Lost {
@@ -128,11 +137,15 @@ impl LeaseError {
             Self::TooFew { .. } => Some(
                 "connect more members; --fenced starts it from those that are here, once the other host is fenced",
             ),
-            Self::Record { .. } => Some("connect all members, and start it again"),
+            Self::Record { .. } => Some(
+                "connect all members, and start it again; --fenced starts it as the members that are here tell, \
+                 once the other host is fenced",
+            ),
             Self::None(_)
             | Self::Becomes
             | Self::Flash { .. }
             | Self::NotDirect { .. }
+            | Self::Gone { .. }
             | Self::Lost { .. }
             | Self::Host(_) => None,
         }

@@ -137,8 +137,9 @@ impl Keeper {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let expires = self.expires();
-        let next = if self.gives_up.is_some() { expires } else { self.next.min(expires) };
-        self.lost.is_none().then_some(next)
+        let given_up =
+            self.gives_up.map(|at| at + self.block.term.fresh() + Duration::from_nanos(1));
+        self.lost.is_none().then_some(given_up.unwrap_or(self.next).min(expires))
     }
 
     /// What is to be done.
@@ -179,11 +180,12 @@ impl Keeper {
         }
     }
 
-    /// Whether what is left to be done of giving it up is done.
+    /// Whether what is left to be done of giving it up is done, or nothing more of it may be begun.
     #[must_use]
-    pub fn is_given_up(&self) -> bool {
-        self.gives_up.is_some()
-            && (self.lost.is_some() || self.on.iter().all(|on| on.asked.is_none()))
+    pub fn is_given_up(&self, now: Instant) -> bool {
+        let Some(at) = self.gives_up else { return false };
+        let is_done = self.on.iter().all(|on| on.asked.is_none());
+        self.lost.is_some() || is_done || now - at > self.block.term.fresh()
     }
 
     /// The time is `now`.

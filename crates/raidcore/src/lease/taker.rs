@@ -255,7 +255,9 @@ impl Taker {
             return self.pause(now);
         }
         let newest = newest(self.seen.iter().flatten()).copied();
-        if newest.is_some_and(|block| block.events > self.candidate.events) {
+        let is_old = newest.is_some_and(|block| block.events > self.candidate.events);
+        // Members that are not here can't tell more than the operator.
+        if is_old && !self.candidate.fenced {
             self.lacks = Some(Wait::Record);
             return self.pause(now);
         }

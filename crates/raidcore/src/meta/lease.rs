@@ -134,6 +134,12 @@ pub enum NoLease {
     /// It has a distributed spare, by which it runs with fewer members than it would otherwise.
     #[error("arrays with a distributed spare can't have a lease")]
     DistributedSpare,
+    /// It has two members: neither alone is a majority.
+    #[error(
+        "a mirror of two can't have a lease: when one member fails, the other is no majority, and the array would \
+         end. A mirror of three and the other levels go on with a lease when they lose a member"
+    )]
+    MirrorOfTwo,
     /// Its stripes are becoming others.
     #[error(
         "an array that is being reshaped can't have a lease; it can when the reshape has ended"
@@ -148,11 +154,23 @@ impl ArrayRecord {
     /// If it can't have one.
     pub fn set_lease(&mut self, term: Option<Term>) -> Result<(), NoLease> {
         if term.is_some() {
-            self.may_be_leased()?;
+            self.may_get_lease()?;
         }
         self.lease = term;
         self.features.incompatible &= !Features::LEASE;
         self.features.incompatible |= if term.is_some() { Features::LEASE } else { 0 };
+        Ok(())
+    }
+
+    /// Whether such an array may be given a lease. One that has it keeps it, and it can be taken away.
+    ///
+    /// # Errors
+    /// If it can't have one.
+    pub fn may_get_lease(&self) -> Result<(), NoLease> {
+        self.may_be_leased()?;
+        if self.geometry.members() == 2 && self.least_members() < 2 {
+            return Err(NoLease::MirrorOfTwo);
+        }
         Ok(())
     }
 

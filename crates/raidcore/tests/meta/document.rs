@@ -393,6 +393,9 @@ fn arrays_for_which_the_rules_of_a_lease_do_not_hold_have_none() {
     let part = VolumePart { volume, group: 1, groups: 3, segment: 256, blocks: 1000 };
     assert_eq!(plain.in_volume(part).set_lease(term), Err(NoLease::LogVolume));
     assert_eq!((spared.lease, spared.set_lease(None)), (None, Ok(())));
+    let mirror = |members| World::new(Level::Raid1, members, Consistency::Bitmap).record;
+    assert_eq!(mirror(2).set_lease(term), Err(NoLease::MirrorOfTwo));
+    assert_eq!((mirror(2).set_lease(None), mirror(3).set_lease(term)), (Ok(()), Ok(())));
 }
 
 #[test]

@@ -314,7 +314,7 @@ impl World {
                 if now < holding.keeper.until() && holding.learns.is_none() {
                     check_shown(&holding.keeper, instance, &self.disks);
                 }
-                if holding.stops && holding.keeper.is_given_up() {
+                if holding.stops && holding.keeper.is_given_up(now) {
                     return self.restart(host);
                 }
                 if holding.keeper.lost().is_some() {

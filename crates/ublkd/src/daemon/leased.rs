@@ -20,7 +20,7 @@ pub(super) async fn attach(
     config: &DaemonConfig,
 ) -> Result<(Attached, Option<Agent>), DaemonError> {
     let deadline = Instant::now() + config.wait;
-    let mut rounds = 0;
+    let (mut rounds, mut has_lease) = (0, false);
     loop {
         let mut attached = match patience::attach(config).await {
             // What this process had open before is about to be closed.
@@ -33,18 +33,24 @@ pub(super) async fn attach(
             }
             attached => attached?,
         };
+        // Who took it away may run the array now, and nothing tells whether it does.
+        if has_lease && attached.record().lease.is_none() {
+            return Err(LeaseError::Gone { name: attached.record().name.clone() }.into());
+        }
+        has_lease = attached.record().lease.is_some();
         let Some(term) = config.lease.term.flatten().or(attached.record().lease) else {
             return Ok((attached, None));
         };
         if config.becomes.is_some() {
             return Err(LeaseError::Becomes.into());
         }
+        if attached.record().lease != Some(term) {
+            attached.record().may_get_lease().map_err(LeaseError::from)?;
+        }
         let (name, events) = (attached.record().name.clone(), attached.record().events);
-        let group = &attached.groups[0];
+        let group = &mut attached.groups[0];
         let taken = take(group, term, config.lease, deadline, &config.waits).await?;
         if let Some(agent) = taken {
-            let devices = attached.groups.iter_mut().flat_map(|group| &mut group.devices);
-            devices.flatten().for_each(|device| device.under(agent.permit()));
             let attached = attached.read_again(config.options)?;
             if attached.record().events == events {
                 return Ok((attached, Some(agent)));

@@ -116,6 +116,7 @@ impl Agent {
         let mut run = Run {
             array,
             me: candidate.me,
+            fenced: candidate.fenced,
             before: None,
             machine: Machine::Takes(taker),
             shared: Arc::clone(&shared),
@@ -175,6 +176,8 @@ enum Machine {
 struct Run {
     array: ArrayId,
     me: Holder,
+    /// No other host runs the array, as the operator says.
+    fenced: bool,
     before: Option<HostName>,
     machine: Machine,
     shared: Arc<Shared>,
@@ -193,7 +196,7 @@ impl Run {
         loop {
             let now = boot_time();
             self.advance(now);
-            if self.is_over() {
+            if self.is_over(now) {
                 break;
             }
             let rest = self.deadline().map_or(REST, |at| at.since(now).min(REST));
@@ -241,7 +244,8 @@ impl Run {
     /// The gate is as the keeper says, and so is what is shown.
     fn renewed(&mut self, now: Instant) {
         let Machine::Holds(keeper) = &self.machine else { return };
-        if self.is_free {
+        // What the agent itself has decided is for good.
+        if self.is_free || self.permit_lost() {
             return;
         }
         let term: Term = keeper.term();
@@ -274,13 +278,13 @@ impl Run {
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn is_over(&self, now: Instant) -> bool {
         match (&self.machine, self.ending) {
             (_, Some(Ending::Leave)) | (Machine::Takes(_), Some(Ending::GiveUp)) => true,
             (Machine::Takes(_), None) => false,
             (Machine::Holds(keeper), ending) => {
                 let given_up = ending.is_some() || self.is_free;
-                keeper.lost().is_some() || self.permit_lost() || given_up && keeper.is_given_up()
+                keeper.lost().is_some() || self.permit_lost() || given_up && keeper.is_given_up(now)
             }
         }
     }
@@ -321,14 +325,19 @@ impl Run {
 
     /// The array has no lease any more, if it still has it.
     fn free(&mut self, now: Instant) {
-        self.give_up(now);
-        if let Machine::Holds(keeper) = &self.machine
-            && keeper.lost().is_none()
-        {
-            self.is_free = true;
-            self.shared.gate.open(Instant(u64::MAX));
-            self.shared.show(None);
+        if self.permit_lost() {
+            return;
         }
+        let Machine::Holds(keeper) = &mut self.machine else { return };
+        keeper.tick(now);
+        keeper.give_up(now);
+        if keeper.lost().is_some() {
+            return self.renewed(now);
+        }
+        // The gate is never closed meanwhile: the array serves.
+        self.is_free = true;
+        self.shared.gate.open(Instant(u64::MAX));
+        self.shared.show(None);
     }
 
     /// The gate closes with it.
@@ -343,6 +352,9 @@ impl Run {
     /// Other members serve, which the lease's blocks have to tell soon.
     fn serve(&mut self, now: Instant, Serve { at, events, members }: Serve) {
         let Machine::Holds(keeper) = &self.machine else { return };
+        if self.is_free {
+            return;
+        }
         if now.since(at) > keeper.term().learns() {
             return self.shared.lose(LeaseLost::Slow);
         }
@@ -375,7 +387,8 @@ impl Run {
         self.next += 1;
         self.workers[member.index()] = Some((device, None));
         if let Some(file) = file {
-            let worker = Worker::start(self.array, (member, self.next), file, self.outbox.clone())?;
+            let (of, file) = ((member, self.next), (file, self.fenced));
+            let worker = Worker::start(self.array, of, file, self.outbox.clone())?;
             self.workers[member.index()] = Some((device, Some(worker)));
         }
         Ok(())

@@ -30,13 +30,14 @@ pub fn host_name() -> HostName {
 pub(super) fn me() -> io::Result<Holder> {
     let instance = random_uuid()?;
     let name = host_name();
-    if let Some(played) = played_host() {
-        let mut id = [0; 16];
-        id.iter_mut().zip(played.bytes()).for_each(|(to, byte)| *to = byte);
-        return Ok(Holder { host: id, boot: id, instance, name });
-    }
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let boot = parse(&boot).ok_or_else(|| io::Error::other("the kernel's boot_id is no UUID"))?;
+    if let Some(played) = played_host() {
+        let mut host = [0; 16];
+        host.iter_mut().zip(played.bytes()).for_each(|(to, byte)| *to = byte);
+        // What it tells of times is by the clock of this boot.
+        return Ok(Holder { host, boot, instance, name });
+    }
     // Containers and the initramfs have none, or one of their own. The boot tells them apart.
     let machine = fs::read_to_string("/etc/machine-id").ok();
     let host = machine.as_deref().and_then(parse).unwrap_or(boot);

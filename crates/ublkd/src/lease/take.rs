@@ -15,12 +15,13 @@ use crate::host::Group;
 use crate::members::Device;
 
 /// Takes the lease of an array; nothing if its members have to be read anew before. What is waited for is
-/// told to `tell`. A holder that renews it, or members that don't answer, are waited for until `deadline`.
+/// told to `tell`. A holder that renews it, or members that don't answer, are waited for until `deadline`. The
+/// group's devices are written only with the lease's permission from now on.
 ///
 /// # Errors
 /// If it can't be had.
 pub(crate) async fn take(
-    group: &Group,
+    group: &mut Group,
     term: Term,
     options: LeaseOptions,
     deadline: Instant,
@@ -42,6 +43,8 @@ pub(crate) async fn take(
         fenced: options.fenced,
     };
     let mut agent = Agent::start(record.array, candidate, files)?;
+    // From now on their locks outlive what the agent has begun to write.
+    group.devices.iter_mut().flatten().for_each(|device| device.under(agent.permit()));
     let mut watched = Watched { record, first: None, told: None };
     loop {
         let progress = *agent.progress.borrow_and_update();
@@ -61,8 +64,11 @@ pub(crate) async fn take(
             }
         }
         let rest = deadline.saturating_duration_since(Instant::now()).max(LOOK);
-        // Either way it is looked at again. An agent that has ended has said so before.
-        let _ = tokio::time::timeout(rest, agent.progress.changed()).await;
+        // It is looked at again when that time is over, too.
+        if let Ok(Err(_)) = tokio::time::timeout(rest, agent.progress.changed()).await {
+            // One that has ended by itself has said so, and that was seen.
+            return Err(lost(&agent, &record.name));
+        }
     }
 }
 
