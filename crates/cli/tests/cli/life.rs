@@ -356,7 +356,10 @@ fn mirrored_pairs_go_on_without_one_of_each_and_not_without_a_pair() {
     assert_eq!(world.status("tank")["health"], "degraded");
     world.run("disk fail tank 1").failed(&["redundancy"]);
     world.run("stop tank").done();
+    // A start would find it where it was.
+    std::fs::rename(world.path("m4"), world.path("aside")).expect("it is renamed");
     world.run("start --background m1 m2").failed(&["1 of members 4 and 5"]);
+    std::fs::rename(world.path("aside"), world.path("m4")).expect("it is renamed");
     world.run("start --background m1 m2 m4").done();
     assert_eq!(world.status("tank")["health"], "degraded");
 }
