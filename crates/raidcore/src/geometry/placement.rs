@@ -161,7 +161,7 @@ impl Placement {
 
     /// How many chunks `member` has in the stripes before this one.
     #[inline]
-    pub(super) const fn chunks_before(&self, at: &Rotation, member: MemberId) -> u64 {
+    pub(super) fn chunks_before(&self, at: &Rotation, member: MemberId) -> u64 {
         match self {
             Self::LeftAsymmetric
             | Self::RightAsymmetric

@@ -119,10 +119,15 @@ fn reads_are_shared_among_the_copies() {
 /// Marks are on enough members to outlive the loss of one of each pair.
 #[test]
 fn marks_outlive_the_loss_of_one_of_each_pair() {
-    for lost in [[0, 2], [0, 3], [1, 2], [1, 3]] {
-        let mut world = world(Level::Raid10, 4, Consistency::Bitmap);
+    let losses = [[0, 2], [0, 3], [1, 2], [1, 3]];
+    // Marks go to members that are not busy before others.
+    for (lost, busy) in losses.into_iter().flat_map(|lost| (0..4).map(move |busy| (lost, busy))) {
+        let mut scenario = scenario(Level::Raid10, 4, Consistency::Bitmap);
+        scenario.busy = 1;
+        let mut world = play(1, scenario);
         world.write_all();
         world.rest();
+        world.busy(busy);
         world.ask(0, Op::Write, 0, 1);
         let is_mark = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
         world.end_all(|io| is_mark(io) || !matches!(io.op, IoOp::Write { .. }));
@@ -133,6 +138,6 @@ fn marks_outlive_the_loss_of_one_of_each_pair() {
         world.power_off();
         world.power_on(Outage::Quiet);
         let marked = world.engine().status().dirty_regions.0;
-        assert!(marked > 0, "without {lost:?} the mark is lost");
+        assert!(marked > 0, "without {lost:?} the mark is lost, where {busy} was busy");
     }
 }
