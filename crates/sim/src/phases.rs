@@ -1,7 +1,7 @@
 //! A run: lives with faults, each checked by the next, and a last one without faults, in which
 //! everything has to recover.
 
-use raidcore::engine::{ArrayHealth, Command, CommandError, Input, Pace, PassKind};
+use raidcore::engine::{ArrayHealth, Command, CommandError, HomeWaits, Input, Pace, PassKind};
 use raidcore::units::{DeviceId, Set};
 
 use crate::checks;
@@ -137,8 +137,27 @@ impl World {
         self.scrub_all();
     }
 
+    /// What is staged comes home after a lull, if it waits for one.
+    fn come_home(&mut self) {
+        let mut bound = Bound::new("what is staged is at home", 100_000);
+        let waits = |world: &Self| {
+            let log = world.engine().staging_status();
+            log.is_some_and(|log| log.waits == Some(HomeWaits::Users))
+        };
+        while self.is_busy() || waits(self) {
+            bound.spend(self);
+            if self.is_busy() {
+                self.complete_any();
+            } else {
+                self.pass_time();
+            }
+        }
+    }
+
     /// Compares everything, including blocks that were corrupted silently.
     fn scrub_all(&mut self) {
+        // What came home later could be written over what is corrupted.
+        self.come_home();
         if self.scenario.faults.silent {
             if self.scenario.volatile.is_some() {
                 // What is at home does not matter while the block is held.
