@@ -137,13 +137,15 @@ impl Steer {
 
 impl SteeringPolicy for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
-        let Some(budget) = self.reads.as_mut().filter(|_| detour.late || !self.late_only) else {
-            return false;
-        };
+        let Some(budget) = &mut self.reads else { return false };
         // A detour that slows no request costs nothing.
         let trials = self.trials.as_ref();
         let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks));
         is_free || budget.takes(detour) && self.pays(now, true, detour.blocks)
+    }
+
+    fn detours(&self) -> bool {
+        !self.late_only
     }
 
     fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {

@@ -23,7 +23,7 @@ fn detours_keep_to_their_budget() {
     let mut refused = 0;
     for _ in 0..100_000 {
         read += 1;
-        let detour = Detour { read, blocks: 1, extra: 3, late: false };
+        let detour = Detour { read, blocks: 1, extra: 3 };
         if policy.takes(Instant::ORIGIN, detour) {
             extra += 3;
         } else {
@@ -32,13 +32,13 @@ fn detours_keep_to_their_budget() {
     }
     let share = f64::from(extra) / read as f64;
     assert!((0.045..0.052).contains(&share) && refused > 0, "{share}, {refused} refused");
-    assert!(policy.takes(Instant::ORIGIN, Detour { read, blocks: 1, extra: 0, late: false }));
+    assert!(policy.takes(Instant::ORIGIN, Detour { read, blocks: 1, extra: 0 }));
 }
 
 #[test]
 fn what_was_earned_long_ago_is_spent() {
     let mut policy = Steer { reads: Some(Reconstruct::new(0.05)), ..Steer::default() };
-    let detour = Detour { read: 1 << 40, blocks: 1, extra: 4, late: false };
+    let detour = Detour { read: 1 << 40, blocks: 1, extra: 4 };
     let taken = (0..10_000).filter(|_| policy.takes(Instant::ORIGIN, detour)).count();
     assert_eq!(taken, 1024, "no more than 16 MiB at once");
 }
@@ -47,7 +47,7 @@ fn what_was_earned_long_ago_is_spent() {
 fn what_slows_nobody_down_costs_nothing() {
     let trials = Some([DetourTrial::default(); 2]);
     let mut policy = Steer { reads: Some(Reconstruct::new(0.0)), trials, ..Steer::default() };
-    let detour = Detour { read: 0, blocks: 1, extra: 4, late: false };
+    let detour = Detour { read: 0, blocks: 1, extra: 4 };
     let end = |way, took: u64, policy: &mut Steer| {
         let took = Duration::from_micros(took);
         policy.ended(Outcome { read: true, blocks: 1, way, took });
@@ -175,10 +175,10 @@ fn evenkeel() -> impl Iterator<Item = (Known, Box<dyn SteeringPolicy>)> {
 #[test]
 fn where_busy_members_are_a_guess_only_reads_that_take_long_are_tried_elsewhere() {
     for (known, mut policy) in evenkeel() {
-        let detour = |late| Detour { read: 1, blocks: 1, extra: 3, late };
         let guessed = !known.told && !known.obeyed;
-        assert_eq!(policy.takes(Instant::ORIGIN, detour(false)), !guessed, "{known:?}");
-        assert!(policy.takes(Instant::ORIGIN, detour(true)), "{known:?}");
+        assert_eq!(policy.detours(), !guessed, "{known:?}");
+        let detour = Detour { read: 1, blocks: 1, extra: 3 };
+        assert!(policy.takes(Instant::ORIGIN, detour), "{known:?}");
     }
 }
 

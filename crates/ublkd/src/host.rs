@@ -50,6 +50,7 @@ pub use log::{Begin, LogStatus};
 pub use metrics::{MemberMetrics, Metrics};
 pub use notes::{Event, Happened, Notes};
 pub use requests::{KindStats, RequestSize, RequestStats};
+pub(crate) use residents::seat;
 
 pub use crate::ring::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 

@@ -10,8 +10,9 @@ use det::Instant;
 use raidcore::engine::Op;
 
 use crate::arena::Arena;
+use crate::host::seat;
 use crate::resident::{Came, Resident};
-use crate::ring::{CommandSlot, Completed, Ring, RingConfig};
+use crate::ring::{Completed, Ring, RingConfig};
 use crate::thread::mask_signals;
 use crate::volume::{Bell, Buffer, Submissions, Submit, Volume, VolumeConfig};
 
@@ -166,16 +167,8 @@ impl Server {
 
     fn take_on(&mut self) -> io::Result<()> {
         let newcomers = self.newcomers.line().as_mut().map(std::mem::take).unwrap_or_default();
-        for Newcomer { mut resident, begun } in newcomers {
-            let free = self.residents.iter().position(Option::is_none);
-            let at = free.unwrap_or_else(|| {
-                self.residents.push(None);
-                self.residents.len() - 1
-            });
-            for command in resident.begin() {
-                self.ring.command(CommandSlot(at as u16), command);
-            }
-            self.residents[at] = Some(resident);
+        for Newcomer { resident, begun } in newcomers {
+            seat(&mut self.residents, &mut self.ring, resident);
             self.ring.submit(Instant::ORIGIN, &mut self.arena)?;
             // Not everyone waits for it.
             begun.send(Ok(())).ok();

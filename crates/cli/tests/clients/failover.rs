@@ -3,10 +3,8 @@
 //! Terms are long enough for a busy machine to renew a lease, and nothing is said of how long things take.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,8 +12,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::nbd::Nbd;
-use crate::tools::{HANGS, pattern, wait_for};
-use crate::world::{MIB, json};
+use crate::tools::{pattern, wait_for};
+use crate::world::{MIB, first_line, json};
 
 const EVENKEEL: &str = env!("CARGO_BIN_EXE_evenkeel");
 
@@ -98,14 +96,7 @@ impl Host<'_> {
             .expect("it is started");
         let stdout = process.stdout.take().expect("a pipe");
         self.process = Some(process);
-        let (said, hears) = mpsc::channel();
-        thread::spawn(move || {
-            let mut line = String::new();
-            BufReader::new(stdout).read_line(&mut line).expect("it tells");
-            // The receiver is gone if the test has failed meanwhile.
-            said.send(line).ok();
-        });
-        let ready = hears.recv_timeout(HANGS).expect("it does not start, nor says why");
+        let ready = first_line(stdout);
         assert!(json(&ready)["result"]["array"].is_object(), "{ready}\n{}", self.log());
     }
 

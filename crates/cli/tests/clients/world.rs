@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
@@ -83,14 +83,7 @@ impl World {
         self.launch(options);
         let process = self.process.as_mut().expect("it runs");
         let stdout = process.stdout.take().expect("a pipe");
-        let (said, hears) = mpsc::channel();
-        thread::spawn(move || {
-            let mut line = String::new();
-            BufReader::new(stdout).read_line(&mut line).expect("it tells");
-            // The receiver is gone if the test has failed meanwhile.
-            said.send(line).ok();
-        });
-        let ready = hears.recv_timeout(HANGS).expect("it does not start, nor says why");
+        let ready = first_line(stdout);
         let array = json(&ready)["result"]["array"].take();
         assert!(array.is_object(), "{options}: {ready}\n{}", self.log());
         array
@@ -308,6 +301,18 @@ impl Drop for Background {
             self.0.wait().ok();
         }
     }
+}
+
+/// The first line that a process tells.
+pub(crate) fn first_line(stdout: ChildStdout) -> String {
+    let (said, hears) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("it tells");
+        // The receiver is gone if the test has failed meanwhile.
+        said.send(line).ok();
+    });
+    hears.recv_timeout(HANGS).expect("it does not start, nor says why")
 }
 
 /// What a program has printed.

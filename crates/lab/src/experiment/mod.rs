@@ -2,9 +2,10 @@
 //!
 //! The file by itself is one point: an `[array]` or `[log]` (or none, for one SSD alone), an
 //! `[ssd]`, a `[workload]` and a `[run]`. `[[variant]]` tables change some of it under a name,
-//! `[sweep]` goes through lists of values; every combination is a point, and every point is run
-//! with every seed. `[calibrate]` finds the load that makes drives collect garbage for given shares
-//! of the time, and `[[expect]]` says what the results should be.
+//! `[[axis.KEY]]` tables, which every variant has in turn, too, and `[sweep]` goes through lists of
+//! values; every combination is a point, and every point is run with every seed. `[calibrate]` finds
+//! the load that makes drives collect garbage for given shares of the time, and `[[expect]]` says what
+//! the results should be.
 
 mod calibrate;
 mod error;

@@ -22,8 +22,6 @@ pub struct Detour {
     pub blocks: u32,
     /// What this one would read beyond what is asked for.
     pub extra: u32,
-    /// Whether it has waited at home for as long as the policy's patience, and is tried there, too.
-    pub late: bool,
 }
 
 /// A write that could be staged on other members.
@@ -71,6 +69,12 @@ pub struct Outcome {
 pub trait SteeringPolicy: Send {
     /// Whether a read goes around the busy members that it concerns, or around those that take long.
     fn takes(&mut self, now: Instant, detour: Detour) -> bool;
+
+    /// Whether reads go around busy members at once. If not, it is asked only about those that have taken long at
+    /// home.
+    fn detours(&self) -> bool {
+        true
+    }
 
     /// How long a read of so many blocks waits at home before another way is tried, too (see
     /// [`SteeringPolicy::takes`], which is asked then); for ever if none.
@@ -233,9 +237,14 @@ impl Steering {
         self.policy.is_some() && !self.busy.is_empty()
     }
 
-    /// Whether a read of so many blocks goes another way, where it reads `extra` ones, at once or `late`.
-    pub(super) fn takes(&mut self, now: Instant, blocks: u32, extra: u32, late: bool) -> bool {
-        let detour = Detour { read: self.read, blocks, extra, late };
+    /// Whether one that a busy member concerns may be led around it at once.
+    pub(super) fn detours(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.detours())
+    }
+
+    /// Whether a read of so many blocks goes another way, where it reads `extra` ones.
+    pub(super) fn takes(&mut self, now: Instant, blocks: u32, extra: u32) -> bool {
+        let detour = Detour { read: self.read, blocks, extra };
         self.policy.as_mut().is_some_and(|policy| policy.takes(now, detour))
     }
 
@@ -347,8 +356,7 @@ mod tests {
         let mut steering = steering(false);
         steering.count_read(3);
         steering.count_read(2);
-        let mut takes = |extra, late| steering.takes(Instant::ORIGIN, 1, extra, late);
-        assert!(takes(4, false) && !takes(5, false) && takes(4, true));
+        assert!(steering.takes(Instant::ORIGIN, 1, 4) && !steering.takes(Instant::ORIGIN, 1, 5));
     }
 
     #[test]
@@ -371,6 +379,6 @@ mod tests {
         steering.set_busy(Set::one(MemberId(2)));
         assert!(!steering.leads_around() && !steering.may_stage());
         assert_eq!(steering.stages(Instant::ORIGIN, Redirect { busy: true, ..CALM }), None);
-        assert!(!steering.takes(Instant::ORIGIN, 1, 0, false));
+        assert!(!steering.takes(Instant::ORIGIN, 1, 0));
     }
 }

@@ -5,21 +5,30 @@ use raidcore::engine::RequestError;
 use super::data::{Data, InFlight};
 use super::handle::{HostError, Reply, reply};
 use crate::resident::{Came, Resident};
-use crate::ring::{CommandSlot, Completed};
+use crate::ring::{CommandSlot, Completed, Ring};
 use crate::volume::{Buffer, Submit};
+
+/// Gives a front end the first free place, and the ring its first commands.
+pub(crate) fn seat(
+    residents: &mut Vec<Option<Box<dyn Resident>>>,
+    ring: &mut Ring,
+    mut resident: Box<dyn Resident>,
+) {
+    let free = residents.iter().position(Option::is_none);
+    let at = free.unwrap_or_else(|| {
+        residents.push(None);
+        residents.len() - 1
+    });
+    for command in resident.begin() {
+        ring.command(CommandSlot(at as u16), command);
+    }
+    residents[at] = Some(resident);
+}
 
 impl Data {
     /// Adds a front end to this thread. Answered when the kernel has its first commands.
-    pub(super) fn admit(&mut self, mut resident: Box<dyn Resident>, answer: Reply<()>) {
-        let free = self.residents.iter().position(Option::is_none);
-        let at = free.unwrap_or_else(|| {
-            self.residents.push(None);
-            self.residents.len() - 1
-        });
-        for command in resident.begin() {
-            self.ring.command(CommandSlot(at as u16), command);
-        }
-        self.residents[at] = Some(resident);
+    pub(super) fn admit(&mut self, resident: Box<dyn Resident>, answer: Reply<()>) {
+        seat(&mut self.residents, &mut self.ring, resident);
         // If the kernel refuses this, it refuses what follows, too: this thread is about to end.
         reply(answer, self.ring.submit(self.now, &mut self.arena).map_err(|_| HostError::Died));
     }

@@ -50,7 +50,7 @@ impl Engine {
         }
         let job = &self.range.jobs[id];
         let extra: u32 = job.plan.reads.iter().map(|io| io.blocks).sum();
-        if !self.array.steering.takes(self.now, job.asked.blocks, extra, true) {
+        if !self.array.steering.takes(self.now, job.asked.blocks, extra) {
             self.range.jobs.gives_up(id);
             return Stage::Finish;
         }

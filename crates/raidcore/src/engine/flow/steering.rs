@@ -94,6 +94,10 @@ impl Engine {
         if !concerned || !enough {
             return false;
         }
+        if !self.array.steering.detours() {
+            self.range.jobs[id].asked.way = Way::Home;
+            return false;
+        }
         let job = &mut self.range.jobs[id];
         let mut plan = mem::take(&mut job.plan);
         let health = Health { readable: calm, writable: calm, parity, bad: &[] };
@@ -101,8 +105,7 @@ impl Engine {
         let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);
-        let takes =
-            planned != Err(Lost) && self.array.steering.takes(self.now, blocks, extra, false);
+        let takes = planned != Err(Lost) && self.array.steering.takes(self.now, blocks, extra);
         self.range.jobs[id].asked.way = if takes { Way::Around } else { Way::Home };
         if takes {
             self.array.counters.detours += 1;

@@ -36,39 +36,30 @@ pub(super) trait Plain: Sized {
     fn take(socket: OwnedFd) -> io::Result<Self>;
 }
 
-impl Plain for UnixStream {
-    type Reader = unix::OwnedReadHalf;
-    type Writer = unix::OwnedWriteHalf;
+/// Tokio's sockets have the same methods, and no trait for them.
+macro_rules! plain {
+    ($socket:ty, $halves:ident) => {
+        impl Plain for $socket {
+            type Reader = $halves::OwnedReadHalf;
+            type Writer = $halves::OwnedWriteHalf;
 
-    fn split(self) -> (Self::Reader, Self::Writer) {
-        self.into_split()
-    }
+            fn split(self) -> (Self::Reader, Self::Writer) {
+                self.into_split()
+            }
 
-    fn release(reader: Self::Reader, writer: Self::Writer) -> io::Result<OwnedFd> {
-        Ok(reader.reunite(writer).map_err(io::Error::other)?.into_std()?.into())
-    }
+            fn release(reader: Self::Reader, writer: Self::Writer) -> io::Result<OwnedFd> {
+                Ok(reader.reunite(writer).map_err(io::Error::other)?.into_std()?.into())
+            }
 
-    fn take(socket: OwnedFd) -> io::Result<Self> {
-        Self::from_std(socket.into())
-    }
+            fn take(socket: OwnedFd) -> io::Result<Self> {
+                Self::from_std(socket.into())
+            }
+        }
+    };
 }
 
-impl Plain for TcpStream {
-    type Reader = tcp::OwnedReadHalf;
-    type Writer = tcp::OwnedWriteHalf;
-
-    fn split(self) -> (Self::Reader, Self::Writer) {
-        self.into_split()
-    }
-
-    fn release(reader: Self::Reader, writer: Self::Writer) -> io::Result<OwnedFd> {
-        Ok(reader.reunite(writer).map_err(io::Error::other)?.into_std()?.into())
-    }
-
-    fn take(socket: OwnedFd) -> io::Result<Self> {
-        Self::from_std(socket.into())
-    }
-}
+plain!(UnixStream, unix);
+plain!(TcpStream, tcp);
 
 /// The halves of a socket.
 pub(super) type Halves<S> = (Reader<<S as Plain>::Reader>, <S as Plain>::Writer);
