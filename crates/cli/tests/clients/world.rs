@@ -218,6 +218,8 @@ impl World {
 
     /// A scrub's count of stripes that did not match.
     pub(crate) fn scrub(&self) -> u64 {
+        // It is refused while a resync runs. The wait fails if a member is missing.
+        self.try_evenkeel("rebuild status tank --wait");
         self.try_evenkeel("scrub start tank --wait");
         let found = &self.status()["last_scrub"]["mismatches"];
         found.as_u64().unwrap_or_else(|| panic!("no scrub ended: {:#}", self.status()))
