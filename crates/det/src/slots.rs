@@ -1,5 +1,6 @@
 //! Invariants: an entry is either on the free list or occupied, never both; the generation of a
-//! slot changes when it is vacated, so an id of a former occupant finds nothing.
+//! slot changes when it is occupied and when it is vacated, so it is odd exactly while there is an occupant,
+//! and an id of a former occupant finds nothing.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -28,7 +29,8 @@ impl<T> Id<T> {
     /// The id that [`Id::to_bits`] gave.
     #[must_use]
     pub fn from_bits(bits: u64) -> Self {
-        Self { index: bits as u32, generation: (bits >> 32) as u32, of: PhantomData }
+        // Other bits than those name no occupant, either.
+        Self { index: bits as u32, generation: (bits >> 32) as u32 | 1, of: PhantomData }
     }
 }
 
@@ -56,8 +58,13 @@ impl<T> fmt::Debug for Id<T> {
 
 struct Slot<T> {
     generation: u32,
-    occupied: bool,
     value: T,
+}
+
+impl<T> Slot<T> {
+    const fn is_occupied(&self) -> bool {
+        self.generation & 1 == 1
+    }
 }
 
 /// A table of fixed size whose values are made once and reused, so that what they have allocated
@@ -74,8 +81,7 @@ impl<T> Slots<T> {
     /// If `capacity` exceeds `u32::MAX`.
     pub fn new(capacity: usize, mut make: impl FnMut() -> T) -> Self {
         let count = u32::try_from(capacity).expect("a slot table has at most u32::MAX slots");
-        let slots =
-            (0..count).map(|_| Slot { generation: 0, occupied: false, value: make() }).collect();
+        let slots = (0..count).map(|_| Slot { generation: 0, value: make() }).collect();
         Self { slots, free: (0..count).rev().collect() }
     }
 
@@ -84,8 +90,8 @@ impl<T> Slots<T> {
     pub fn occupy(&mut self) -> Option<Id<T>> {
         let index = self.free.pop()?;
         let slot = &mut self.slots[index as usize];
-        assert!(!slot.occupied, "the free list held an occupied slot");
-        slot.occupied = true;
+        assert!(!slot.is_occupied(), "the free list held an occupied slot");
+        slot.generation = slot.generation.wrapping_add(1);
         Some(Id { index, generation: slot.generation, of: PhantomData })
     }
 
@@ -96,7 +102,6 @@ impl<T> Slots<T> {
     pub fn vacate(&mut self, id: Id<T>) {
         assert!(self.get(id).is_some(), "vacated twice: {id:?}");
         let slot = &mut self.slots[id.index()];
-        slot.occupied = false;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index);
     }
@@ -105,25 +110,25 @@ impl<T> Slots<T> {
     #[must_use]
     pub fn get(&self, id: Id<T>) -> Option<&T> {
         let slot = self.slots.get(id.index())?;
-        (slot.occupied && slot.generation == id.generation).then_some(&slot.value)
+        (slot.generation == id.generation).then_some(&slot.value)
     }
 
     /// The occupant named by `id`, unless it has left.
     pub fn get_mut(&mut self, id: Id<T>) -> Option<&mut T> {
         let slot = self.slots.get_mut(id.index())?;
-        (slot.occupied && slot.generation == id.generation).then_some(&mut slot.value)
+        (slot.generation == id.generation).then_some(&mut slot.value)
     }
 
     /// The id of the occupant at `index`, if there is one.
     #[must_use]
     pub fn id_at(&self, index: u32) -> Option<Id<T>> {
         let slot = self.slots.get(index as usize)?;
-        slot.occupied.then_some(Id { index, generation: slot.generation, of: PhantomData })
+        slot.is_occupied().then_some(Id { index, generation: slot.generation, of: PhantomData })
     }
 
     /// All occupants, by index.
     pub fn iter(&self) -> impl Iterator<Item = (Id<T>, &T)> {
-        self.slots.iter().zip(0u32..).filter(|(slot, _)| slot.occupied).map(|(slot, index)| {
+        self.slots.iter().zip(0u32..).filter(|(slot, _)| slot.is_occupied()).map(|(slot, index)| {
             (Id { index, generation: slot.generation, of: PhantomData }, &slot.value)
         })
     }

@@ -67,15 +67,14 @@ impl Locks {
 
     /// Takes the lock, or joins the queue for it; returns whether it was taken.
     pub fn acquire(&mut self, holder: Holder, stripe: Stripe, exclusive: bool) -> bool {
+        if !exclusive && self.share(stripe) {
+            return true;
+        }
         let Some(index) = self.find(stripe) else {
-            self.insert(stripe, if exclusive { holder } else { NONE });
+            self.insert(stripe, holder);
             return true;
         };
         let entry = &mut self.entries[index as usize];
-        if !exclusive && entry.exclusive == NONE && entry.first == NONE {
-            entry.shared += 1;
-            return true;
-        }
         self.waiters[holder as usize] = Waiter { exclusive, next: NONE };
         let last = core::mem::replace(&mut entry.last, holder);
         if last == NONE {
@@ -84,6 +83,18 @@ impl Locks {
             self.waiters[last as usize].next = holder;
         }
         false
+    }
+
+    /// Takes the lock shared, unless another has it alone or waits for it; returns whether it was taken.
+    pub fn share(&mut self, stripe: Stripe) -> bool {
+        let Some(index) = self.find(stripe) else {
+            self.insert(stripe, NONE);
+            return true;
+        };
+        let entry = &mut self.entries[index as usize];
+        let free = entry.exclusive == NONE && entry.first == NONE;
+        entry.shared += u32::from(free);
+        free
     }
 
     /// Takes the lock shared beside its present holders, ahead of all waiters.

@@ -72,6 +72,12 @@ impl Background {
         mem::take(&mut self.look)
     }
 
+    /// Whether that would be told now.
+    #[inline]
+    pub(super) fn may_have_to_look(&self) -> bool {
+        self.look
+    }
+
     /// The pass under way.
     pub(super) fn pass(&self) -> Option<&Pass> {
         self.pass.as_ref()

@@ -16,6 +16,7 @@ use crate::units::{DeviceId, MemberId, Pba};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
     Read { job: JobId, index: u16 },
+    ReadAtOnce { job: JobId },
     Write { job: JobId, index: u16 },
     Discard { job: JobId },
     TrimSpare,

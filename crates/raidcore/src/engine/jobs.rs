@@ -246,6 +246,11 @@ impl Jobs {
         self.locks.acquire(id.index() as u32, stripe, exclusive)
     }
 
+    /// Takes a job's lock for reading, if nobody else has to end before.
+    pub(super) fn share(&mut self, id: JobId) -> bool {
+        self.locks.share(self.table[id].stripe)
+    }
+
     /// Gives a job's lock to the next waiters.
     pub(super) fn unlock(&mut self, id: JobId) {
         let (stripe, exclusive) = (self.table[id].stripe, self.table[id].is_exclusive());

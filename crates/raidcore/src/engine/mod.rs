@@ -177,13 +177,15 @@ impl Engine {
         if self.range.staging.together.deadline().is_some_and(is_past) {
             self.store_gathered(out);
         }
+        // Whether all that it changes is what there is for jobs to do.
+        let mut of_jobs = match &input {
+            Input::Request(request) => request.op != Op::Flush,
+            Input::Computed(_) => true,
+            _ => false,
+        };
         match input {
             Input::Request(request) => self.request(request, out),
-            Input::IoDone { id, result } => {
-                if self.io_done(id, result, out) && self.nothing_goes_on() {
-                    return;
-                }
-            }
+            Input::IoDone { id, result } => of_jobs = self.io_done(id, result, out),
             Input::Computed(job) => self.range.jobs.one_done(job),
             Input::DeviceGone(device) => self.device_gone(device, IoError::Gone, out),
             Input::DeviceShrunk(device) => self.device_gone(device, IoError::Shrunk, out),
@@ -193,7 +195,7 @@ impl Engine {
             Input::Command { number, command } => self.command(number, command, out),
             Input::Tick => {}
         }
-        self.run(out);
+        self.run(of_jobs, out);
     }
 
     /// When the engine wants an [`Input::Tick`], and why.

@@ -72,6 +72,12 @@ impl Users {
         Some((slot.request?, slot.cut))
     }
 
+    /// Whether none waits to be cut, unless it is held.
+    #[inline]
+    pub(super) fn are_cut(&self) -> bool {
+        self.uncut.is_empty()
+    }
+
     /// There is a part more of the request that is cut next; so many of its blocks are cut now.
     pub(super) fn add_part(&mut self, tag: Tag, cut: u32) {
         let slot = &mut self.requests[usize::from(tag.0)];

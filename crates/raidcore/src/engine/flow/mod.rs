@@ -4,6 +4,7 @@
 //! more than one is a method of [`Engine`] in one of these modules.
 
 mod align;
+mod at_once;
 mod background;
 mod bytes;
 mod closing;
@@ -51,18 +52,36 @@ use crate::plan::Parity;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 impl Engine {
-    /// Does all that can be done now.
-    pub(super) fn run(&mut self, out: &mut Vec<Action>) {
+    /// Does all that can be done now. If what has happened was `of_jobs` alone, that is often nothing
+    /// but what jobs do.
+    pub(super) fn run(&mut self, of_jobs: bool, out: &mut Vec<Action>) {
         self.hedge(out);
         self.cool_off();
+        let worked = self.walk_jobs(out);
+        if !of_jobs || !self.nothing_else_goes_on() {
+            self.go_round(worked, out);
+        }
+        self.forget_patience();
+    }
+
+    /// Walks all jobs on that can go on; tells whether there were any.
+    fn walk_jobs(&mut self, out: &mut Vec<Action>) -> bool {
+        let any = self.range.jobs.any_ready();
+        while let Some(job) = self.range.jobs.pop_ready() {
+            self.advance(job, out);
+        }
+        any
+    }
+
+    /// Does what is to be done for the array as a whole, and what jobs make of that, until nothing is left.
+    /// `worked` tells whether jobs have gone on before. It is apart from what most steps need, which
+    /// this would take longer.
+    #[inline(never)]
+    fn go_round(&mut self, mut worked: bool, out: &mut Vec<Action>) {
         let mut rounds = 0_u32;
         loop {
             debug_assert!(rounds < 1 << 20, "a step goes round without end");
             rounds += 1;
-            let mut worked = self.range.jobs.any_ready();
-            while let Some(job) = self.range.jobs.pop_ready() {
-                self.advance(job, out);
-            }
             // A stop waits for what is being settled, so that comes first.
             self.quiesce(out);
             self.settle_missed(out);
@@ -78,9 +97,9 @@ impl Engine {
             self.trim_log(out);
             worked &= !self.serves_users_only();
             if !self.range.jobs.any_ready() && !worked && !moved {
-                self.forget_patience();
                 return;
             }
+            worked = self.walk_jobs(out);
         }
     }
 
@@ -94,16 +113,18 @@ impl Engine {
             && self.array.membership.recorder.is_settled()
     }
 
-    /// Whether no job can go on and nothing is due, where a step has changed nothing else: most I/O ends
-    /// while its job waits for more, and [`run`](Self::run) would look at everything in vain.
-    pub(super) fn nothing_goes_on(&self) -> bool {
-        !self.range.jobs.any_ready()
-            && self.serves_users_only()
+    /// Whether nothing is to be done besides what jobs do, where a step has changed nothing but that: in most
+    /// steps [`run`](Self::run) would look at everything in vain.
+    fn nothing_else_goes_on(&self) -> bool {
+        self.serves_users_only()
             && !self.array.membership.impaired
+            && self.array.users.are_cut()
+            && !self.array.background.may_have_to_look()
+            && self.layout.frontier().is_none()
+            && !self.range.maps.is_spreading()
             && self.array.healing.is_idle()
             && self.range.distributed.trim().is_none()
             && self.array.quiesce.is_still(self.is_unrested(), self.now)
-            && self.range.patience.deadline().is_none_or(|at| at > self.now)
     }
 
     /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns
@@ -189,7 +210,7 @@ impl Engine {
         self.array.flights.issue(Flight { on_spare, ..flight }, what, at, blocks, out);
     }
 
-    /// An I/O has ended. Returns whether that changes nothing but what its job waits for.
+    /// An I/O has ended. Returns whether that changes nothing but what there is for jobs to do.
     pub(super) fn io_done(
         &mut self,
         id: IoId,
@@ -205,6 +226,7 @@ impl Engine {
         }
         match op.owner {
             Owner::Read { job, index } => self.read_done(job, index, op, result, out),
+            Owner::ReadAtOnce { job } => self.read_at_once_done(job, op, result, out),
             Owner::Write { job, index } => self.write_done(job, index, op, result, out),
             Owner::Discard { job } => self.range.jobs.one_done(job),
             // It is advice: a member that can't have it serves as well.
@@ -224,6 +246,9 @@ impl Engine {
         }
         result.is_ok()
             && !op.on_spare
-            && matches!(op.owner, Owner::Read { .. } | Owner::Write { .. })
+            && matches!(
+                op.owner,
+                Owner::Read { .. } | Owner::ReadAtOnce { .. } | Owner::Write { .. }
+            )
     }
 }

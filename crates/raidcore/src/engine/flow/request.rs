@@ -99,7 +99,9 @@ impl Engine {
             self.range.jobs[job].log.may_stage = work == Work::Write && self.may_be_staged(stripe);
             cut += blocks;
             self.array.users.add_part(request.tag, cut);
-            self.start_job(job);
+            if work != Work::Read || in_doubt || !self.read_at_once(job, out) {
+                self.start_job(job);
+            }
         }
         Cut::Whole
     }
@@ -160,8 +162,10 @@ impl Engine {
             None => {
                 self.array.counters.requests += 1;
                 if let Some((request, took)) = ended {
+                    let membership = &self.array.membership;
                     self.array.background.request_ended((self.now, request.op, took), || {
-                        self.array.membership.present().len() == self.layout.members()
+                        !membership.impaired
+                            || membership.present().len() == membership.of_stripes()
                     });
                 }
             }

@@ -148,6 +148,7 @@ impl Engine {
         let owner = self.array.flights.get(io).owner;
         let first = match owner {
             Owner::Read { job, .. }
+            | Owner::ReadAtOnce { job }
             | Owner::Write { job, .. }
             | Owner::Discard { job }
             | Owner::Entry { job }

@@ -406,6 +406,7 @@ impl Engine {
             Owner::Staged { number, .. } => Some(number),
             Owner::StagedTail => self.range.staging.telling(),
             Owner::Read { .. }
+            | Owner::ReadAtOnce { .. }
             | Owner::Write { .. }
             | Owner::Discard { .. }
             | Owner::TrimSpare

@@ -270,11 +270,11 @@ impl Engine {
     pub(super) fn answer(&mut self, id: JobId, out: &mut Vec<Action>) {
         self.tell_policy(id);
         let error = self.range.jobs[id].error;
-        let mut tags = mem::take(&mut self.range.jobs[id].asked.tags);
-        for tag in tags.drain(..) {
+        for index in 0..self.range.jobs[id].asked.tags.len() {
+            let tag = self.range.jobs[id].asked.tags[index];
             self.part_done(tag, error, out);
         }
-        self.range.jobs[id].asked.tags = tags;
+        self.range.jobs[id].asked.tags.clear();
     }
 
     /// Rewrites unreadable blocks once the lock is free, row by row; if there is no room for a job
