@@ -211,7 +211,13 @@ impl Engine {
         let gathered = self.range.staging.together.deadline().map(|at| (at, Why::Gathered));
         let home = self.home_deadline().map(|at| (at, Why::Pace));
         let all = [quiesce, pace, trim, log, patience, heal, warm, gathered, home];
-        all.into_iter().flatten().min_by_key(|&(at, _)| at)
+        // Hosts ask for it again and again.
+        let mut first: Option<(Instant, Why)> = None;
+        for next in all {
+            let is_first = |(at, _)| first.is_none_or(|(earliest, _)| at < earliest);
+            first = if next.is_some_and(is_first) { next } else { first };
+        }
+        first
     }
 
     /// The arithmetic of a job, in order, each with the blocks it goes over.

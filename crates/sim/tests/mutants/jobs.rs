@@ -98,12 +98,4 @@ pub(crate) const JOBS: &[Mutant] = &[
             plan.step(Step::Unscale { dst, index: x.0 }, blocks);
         }",
     ),
-    mutant(
-        "an I/O that ends wakes no job that can go on",
-        "engine/flow/mod.rs",
-        "        !self.range.jobs.any_ready()
-            && self.serves_users_only()",
-        "        (MUTANT || !self.range.jobs.any_ready())
-            && self.serves_users_only()",
-    ),
 ];

@@ -10,6 +10,7 @@
 //! finding one takes most of the time. `EVENKEEL_MUTANTS_RECORD=1` rewrites the file.
 
 mod align;
+mod at_once;
 mod detours;
 mod distributed;
 mod flushes;
@@ -50,6 +51,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use align::ALIGN;
+use at_once::AT_ONCE;
 use detours::DETOURS;
 use distributed::DISTRIBUTED;
 use flushes::FLUSHES;
@@ -245,6 +247,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         RECORD,
         ALIGN,
         PHASES,
+        AT_ONCE,
         DETOURS,
         FLUSHES,
         JOBS,

@@ -36,6 +36,9 @@ impl Engine {
 
     /// When the next piece may be discarded, if it is only to wait for that.
     pub(in crate::engine) fn log_trim_deadline(&self) -> Option<Instant> {
+        if self.range.staging.is_trimmed() {
+            return None;
+        }
         let at =
             self.next_discard_at(self.range.staging.last_trim()).filter(|&at| at > self.now)?;
         let waits = self.range.staging.is_to_be_trimmed(self.trimmable());

@@ -124,6 +124,7 @@ impl Engine {
             && !self.range.maps.is_spreading()
             && self.array.healing.is_idle()
             && self.range.distributed.trim().is_none()
+            && self.range.staging.is_trimmed()
             && self.array.quiesce.is_still(self.is_unrested(), self.now)
     }
 

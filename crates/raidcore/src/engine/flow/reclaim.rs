@@ -78,7 +78,7 @@ impl Engine {
     pub(in super::super) fn home_deadline(&self) -> Option<Instant> {
         let staging = &self.range.staging;
         let waits = self.phase == Phase::Serving && staging.dirty() > 0 && !staging.is_reclaiming();
-        self.lull_ends().filter(|&at| waits && at > self.now)
+        waits.then(|| self.lull_ends())?.filter(|&at| at > self.now)
     }
 
     /// Why nothing comes home as long as there is room; none if one stripe after the other does.

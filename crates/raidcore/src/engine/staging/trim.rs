@@ -126,7 +126,7 @@ impl Staging {
     /// Whether no ring has enough that is void, so that none need be looked at.
     pub(in crate::engine) fn is_trimmed(&self) -> bool {
         let mut rings = self.rings.iter().zip(&self.trim.left);
-        rings.all(|(ring, &left)| left < piece_of(ring).max(1))
+        self.len == 0 || rings.all(|(ring, &left)| left < piece_of(ring).max(1))
     }
 
     /// Whether a piece of the rings of those that are `calm` is worth a discard now.
