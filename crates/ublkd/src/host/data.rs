@@ -212,6 +212,7 @@ impl Data {
         let arena = Arena::new(submissions.payload_memory(), &pools)?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
+            threads: config.threads,
             io_timeout: config.io_timeout,
             register_memory: config.register_memory,
             large_entries: devices
@@ -219,7 +220,7 @@ impl Data {
                 .flatten()
                 .any(|(_, device)| device.passthrough().is_some()),
         };
-        let mut ring = Ring::new(ring_config, &arena, submissions.bell().fd())?;
+        let mut ring = Ring::new(ring_config, &arena, submissions.bell())?;
         ring.readings = shared.readings().clone();
         if let Some(lease) = &lease {
             ring.under(lease.permit.clone());
@@ -333,7 +334,8 @@ impl Data {
         }
         let bell = self.submissions.bell();
         let is_over = || self.lease.as_ref().is_some_and(Leased::is_lost);
-        if !bell.park(|| self.submissions.has_work() || self.shared.has_orders() || is_over()) {
+        let has_work = || self.submissions.has_work() || self.ring.has_news();
+        if !bell.park(|| has_work() || self.shared.has_orders() || is_over()) {
             return self.ring.submit(self.now, &mut self.arena);
         }
         let result = self.ring.submit_and_sleep(self.now, &mut self.arena, limit);

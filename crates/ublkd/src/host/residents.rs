@@ -19,8 +19,10 @@ pub(crate) fn seat(
         residents.push(None);
         residents.len() - 1
     });
+    let place = CommandSlot(at as u16);
+    ring.seat(place, resident.queue());
     for command in resident.begin() {
-        ring.command(CommandSlot(at as u16), command);
+        ring.command(place, command);
     }
     residents[at] = Some(resident);
 }
