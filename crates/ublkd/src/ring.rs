@@ -76,7 +76,7 @@ struct Member {
 }
 
 /// With so many I/Os under way, or fewer, waking another thread takes longer than what it would do.
-const CALM: usize = 4;
+const CALM: usize = 2;
 
 /// How to make a ring.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +124,8 @@ pub(crate) struct Ring {
     ops: Ops,
     /// Writes that are begun and not handed over yet.
     runs: Vec<Run>,
+    /// Few I/Os were under way when the last were handed over.
+    is_calm: bool,
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
     large_entries: bool,
@@ -154,8 +156,8 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring for the calling thread, which is woken when the bell is rung.
     pub(crate) fn new(config: RingConfig, arena: &Arena, bell: &Arc<Bell>) -> io::Result<Self> {
-        let RingConfig { entries, large_entries, threads, .. } = config;
-        let mut entries = Entries::new(entries, large_entries, threads, bell)?;
+        let large_entries = config.large_entries;
+        let mut entries = Entries::new(config.entries, large_entries, config.threads, bell)?;
         let files = opening::files(large_entries);
         let registered_files =
             entries.register(move |ring| ring.register_files_sparse(files)).is_ok();
@@ -170,6 +172,7 @@ impl Ring {
             lanes: Vec::new(),
             ops: Ops::new(room),
             runs: Vec::new(),
+            is_calm: true,
             members: (0..MEMBERS).map(|_| None).collect(),
             large_entries: config.large_entries,
             registered_files,
@@ -385,6 +388,7 @@ impl Ring {
     /// Hands everything begun to the kernel, without waiting.
     pub(crate) fn submit(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
         self.start_runs(now, arena);
+        self.is_calm = self.ops.flying() <= CALM;
         self.entries.submit()
     }
 
@@ -397,6 +401,7 @@ impl Ring {
         limit: Option<Duration>,
     ) -> io::Result<()> {
         self.start_runs(now, arena);
+        self.is_calm = self.ops.flying() <= CALM;
         self.entries.submit_and_sleep(limit)
     }
 
@@ -478,11 +483,8 @@ impl Ring {
 
     /// Starts a new op: in the kernel, and in the model if there is one.
     fn start(&mut self, now: Instant, id: OpId, arena: &mut Arena) {
-        let is_calm = self.ops.flying() <= CALM;
         let op = self.ops.get(id);
-        if !is_calm {
-            op.lane = self.entries.lane(op.member.0);
-        }
+        op.lane = if self.is_calm { Lane::OWN } else { self.entries.lane(op.member.0) };
         if let Some(member) = &self.members[usize::from(op.member.0)] {
             op.way = member.way(op);
             if member.flash {

@@ -102,6 +102,7 @@ fn more_io_than_the_queue_holds_is_carried_out() {
 }
 
 fn write_and_read_much(mut world: World) {
+    world.ring.is_calm = false;
     let mut buffers = world.buffers(40);
     for (i, buffer) in (0..).zip(&mut buffers) {
         buffer.fill(i as u8 + 1);
