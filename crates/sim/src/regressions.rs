@@ -20,6 +20,7 @@ use crate::world::World;
 use phases::is_record;
 use returns::is_missed_page;
 
+mod at_once;
 mod beside;
 mod copies;
 mod devices;

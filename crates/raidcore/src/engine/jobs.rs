@@ -246,7 +246,7 @@ impl Jobs {
         self.locks.acquire(id.index() as u32, stripe, exclusive)
     }
 
-    /// Takes a job's lock for reading, if nobody else has to end before.
+    /// Takes a job's lock for reading, if no other job has to end before.
     pub(super) fn share(&mut self, id: JobId) -> bool {
         self.locks.share(self.table[id].stripe)
     }

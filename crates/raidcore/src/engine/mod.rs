@@ -178,11 +178,8 @@ impl Engine {
             self.store_gathered(out);
         }
         // Whether all that it changes is what there is for jobs to do.
-        let mut of_jobs = match &input {
-            Input::Request(request) => request.op != Op::Flush,
-            Input::Computed(_) => true,
-            _ => false,
-        };
+        let mut of_jobs = matches!(input, Input::Computed(_))
+            || matches!(&input, Input::Request(request) if request.op != Op::Flush);
         match input {
             Input::Request(request) => self.request(request, out),
             Input::IoDone { id, result } => of_jobs = self.io_done(id, result, out),

@@ -40,12 +40,6 @@ pub(crate) const AT_ONCE: &[Mutant] = &[
         "|| !MUTANT && self.array.membership.impaired",
     ),
     mutant(
-        "at once: a stripe in doubt is read before it is in step",
-        "engine/flow/request.rs",
-        "if work != Work::Read || in_doubt",
-        "if work != Work::Read || !MUTANT && in_doubt",
-    ),
-    mutant(
         "at once: a read that fails is answered",
         "engine/flow/at_once.rs",
         "if result.is_err() {",

@@ -99,7 +99,8 @@ impl Engine {
             self.range.jobs[job].log.may_stage = work == Work::Write && self.may_be_staged(stripe);
             cut += blocks;
             self.array.users.add_part(request.tag, cut);
-            if work != Work::Read || in_doubt || !self.read_at_once(job, out) {
+            // One in doubt is not, as what brings its stripe in step has the lock, or waits for it.
+            if work != Work::Read || !self.read_at_once(job, out) {
                 self.start_job(job);
             }
         }
