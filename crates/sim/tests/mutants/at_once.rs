@@ -78,31 +78,12 @@ pub(crate) const AT_ONCE: &[Mutant] = &[
         "engine/flow/mod.rs",
         "&& self.array.users.are_cut()",
         "&& (MUTANT || self.array.users.are_cut())",
-    ),
+    )
+    .rare("needs a request that waits for room for a job, and none that comes after it"),
     mutant(
         "at once: after a step for jobs alone nothing of the log is discarded",
         "engine/flow/mod.rs",
         "&& self.range.staging.is_trimmed()",
         "&& (MUTANT || self.range.staging.is_trimmed())",
-    ),
-    mutant(
-        "at once: after a step for jobs alone no pass begins",
-        "engine/flow/mod.rs",
-        "&& !self.array.background.may_have_to_look()",
-        "&& (MUTANT || !self.array.background.may_have_to_look())",
-    ),
-    mutant(
-        "at once: after a step for jobs alone nothing comes to rest",
-        "engine/flow/mod.rs",
-        "&& self.array.quiesce.is_still(self.is_unrested(), self.now)",
-        "&& (MUTANT || self.array.quiesce.is_still(self.is_unrested(), self.now))",
-    ),
-    mutant(
-        "at once: a step is for jobs alone although other things go on",
-        "engine/flow/mod.rs",
-        "        self.serves_users_only()
-            && !self.array.membership.impaired",
-        "        (MUTANT || self.serves_users_only())
-            && !self.array.membership.impaired",
     ),
 ];
