@@ -419,21 +419,34 @@ mod tests {
     fn all_that_it_was_given_reaches_the_kernel_when_that_is_waited_for() {
         let asker = Arc::new(Bell::new().expect("an eventfd"));
         let mut hand = Small::new(1, 2, &asker).expect("a thread");
-        // Nor does an order overtake what was given before it, whatever was ordered before that.
         let (mut reader, writer) = io::pipe().expect("a pipe");
-        let mut buffer = [0; 4];
-        for _ in 0..1000 {
-            hand.order(|_| Ok(())).wait().expect("it goes on");
-            for byte in &[7u8; 4] {
-                let file = io_uring::types::Fd(writer.as_raw_fd());
-                // SAFETY: the byte is static.
-                unsafe { hand.push(opcode::Write::new(file, byte, 1).build()) };
-            }
-            hand.reach_kernel().expect("it goes on");
-            // A pipe is written when the kernel has the entry.
-            assert_eq!(reader.read(&mut buffer).expect("it is read"), 4);
-            hand.count();
-            while hand.next_completion().is_some() {}
+        let (begun, begins) = channel();
+        let (goes_on, go_on) = channel();
+        // What is given while it is about an earlier order is not overtaken by a later one, either.
+        let earlier = hand.order(move |_| {
+            begun.send(()).expect("the test waits");
+            go_on.recv().map_err(io::Error::other)
+        });
+        begins.recv().expect("it begins");
+        for byte in &[7u8; 4] {
+            let file = io_uring::types::Fd(writer.as_raw_fd());
+            // SAFETY: the byte is static.
+            unsafe { hand.push(opcode::Write::new(file, byte, 1).build()) };
         }
+        let later = hand.order(Queue::submit_all);
+        goes_on.send(()).expect("it waits");
+        earlier.wait().and(later.wait()).expect("it goes on");
+        // A pipe is written when the kernel has the entry.
+        let mut buffer = [0; 128];
+        rustix::io::ioctl_fionbio(&reader, true).expect("a pipe");
+        assert_eq!(reader.read(&mut buffer).expect("something is there"), 4);
+        // More than there is room for.
+        for byte in &[7u8; 100] {
+            let file = io_uring::types::Fd(writer.as_raw_fd());
+            // SAFETY: the byte is static.
+            unsafe { hand.push(opcode::Write::new(file, byte, 1).build()) };
+        }
+        hand.reach_kernel().expect("it goes on");
+        assert_eq!(reader.read(&mut buffer).expect("something is there"), 100);
     }
 }
