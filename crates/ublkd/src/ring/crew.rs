@@ -61,6 +61,8 @@ struct Line<S> {
     entries: Producer<S>,
     /// Entries that have found no room.
     backlog: VecDeque<S>,
+    /// Whether that was said.
+    is_backed_up: bool,
     /// Whether there are entries of which the thread may not know.
     fresh: bool,
     completions: Consumer<Completion>,
@@ -109,7 +111,14 @@ impl<S: Entry, C: Completed> Hand<S, C> {
         std::thread::Builder::new().name(format!("io-{number}")).spawn(serve)?;
         begun.recv().map_err(|_| io::Error::other(PANICKED))??;
         let backlog = VecDeque::new();
-        let line = Line { entries: to_thread, backlog, fresh: false, completions, counted: 0 };
+        let line = Line {
+            entries: to_thread,
+            backlog,
+            is_backed_up: false,
+            fresh: false,
+            completions,
+            counted: 0,
+        };
         Ok(Self { line: Some(line), orders, signs, ended })
     }
 
@@ -190,7 +199,9 @@ impl<S: Entry, C: Completed> Hand<S, C> {
     /// # Errors
     /// If the kernel does not take it, or the thread has ended.
     pub(super) fn reach_kernel(&mut self) -> io::Result<()> {
-        while self.line.as_ref().is_some_and(|line| !line.backlog.is_empty()) {
+        let has_more =
+            |line: &Line<S>| !line.backlog.is_empty() && !line.completions.is_abandoned();
+        while self.line.as_ref().is_some_and(has_more) {
             self.submit()?;
             std::thread::yield_now();
         }
@@ -216,10 +227,16 @@ impl<S> Line<S> {
             if let Err(rtrb::PushError::Full(entry)) = self.entries.push(entry) {
                 self.backlog.push_front(entry);
                 // Seen by the hand when it has made room, or the room is seen before this thread sleeps.
+                self.is_backed_up = true;
                 signs.is_backed_up.store(true, Ordering::SeqCst);
                 return;
             }
             self.fresh = true;
+        }
+        // Only this side takes it back: the hand could take back what was said anew.
+        if self.is_backed_up {
+            self.is_backed_up = false;
+            signs.is_backed_up.store(false, Ordering::SeqCst);
         }
     }
 }
@@ -260,6 +277,8 @@ impl<S: Entry, C: Completed> Worker<S, C> {
             self.take();
             if is_ordered {
                 while let Ok(Order { what, reply }) = self.ordered.try_recv() {
+                    // More may have been given before it than before the first.
+                    self.take();
                     // Who has ordered it waits.
                     let _ = reply.send(what(&mut self.queue));
                 }
@@ -282,7 +301,8 @@ impl<S: Entry, C: Completed> Worker<S, C> {
             is_given || is_ordered.load(Ordering::SeqCst) || (is_full && !self.told.is_full())
         };
         if !bell.park(has_work) {
-            return self.queue.submit();
+            let is_over = self.given.is_abandoned();
+            return if is_over { Ok(()) } else { self.queue.submit() };
         }
         let slept = if is_full {
             // The array's thread makes room.
@@ -302,7 +322,6 @@ impl<S: Entry, C: Completed> Worker<S, C> {
         }
         fence(Ordering::SeqCst);
         if self.signs.is_backed_up.load(Ordering::Relaxed) {
-            self.signs.is_backed_up.store(false, Ordering::SeqCst);
             self.asker.ring();
         }
     }
@@ -401,15 +420,33 @@ mod tests {
         let asker = Arc::new(Bell::new().expect("an eventfd"));
         let mut hand = Small::new(1, 2, &asker).expect("a thread");
         let (mut reader, writer) = io::pipe().expect("a pipe");
+        let (begun, begins) = channel();
+        let (goes_on, go_on) = channel();
+        // What is given while it is about an earlier order is not overtaken by a later one, either.
+        let earlier = hand.order(move |_| {
+            begun.send(()).expect("the test waits");
+            go_on.recv().map_err(io::Error::other)
+        });
+        begins.recv().expect("it begins");
+        for byte in &[7u8; 4] {
+            let file = io_uring::types::Fd(writer.as_raw_fd());
+            // SAFETY: the byte is static.
+            unsafe { hand.push(opcode::Write::new(file, byte, 1).build()) };
+        }
+        let later = hand.order(Queue::submit_all);
+        goes_on.send(()).expect("it waits");
+        earlier.wait().and(later.wait()).expect("it goes on");
+        // A pipe is written when the kernel has the entry.
+        let mut buffer = [0; 128];
+        rustix::io::ioctl_fionbio(&reader, true).expect("a pipe");
+        assert_eq!(reader.read(&mut buffer).expect("something is there"), 4);
+        // More than there is room for.
         for byte in &[7u8; 100] {
             let file = io_uring::types::Fd(writer.as_raw_fd());
-            // SAFETY: the byte outlives the hand.
+            // SAFETY: the byte is static.
             unsafe { hand.push(opcode::Write::new(file, byte, 1).build()) };
         }
         hand.reach_kernel().expect("it goes on");
-        drop((hand, writer));
-        let mut found = Vec::new();
-        reader.read_to_end(&mut found).expect("it is read");
-        assert_eq!(found, [7; 100]);
+        assert_eq!(reader.read(&mut buffer).expect("something is there"), 100);
     }
 }

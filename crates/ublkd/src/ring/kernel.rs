@@ -226,6 +226,8 @@ impl Entries {
     /// Hands over what was added, and sleeps until something completes, or `limit` is over.
     pub(super) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
         lanes!(self, lanes => {
+            // However lately that was done: only after this thread has said that it sleeps, all see whether a
+            // hand waits for room.
             lanes.submit()?;
             lanes.own.submit_and_sleep(limit)
         })

@@ -113,7 +113,7 @@ impl<S: Entry, C: Completed> Queue<S, C> {
     /// Hands over what was added, and sleeps until something completes, or `limit` is over.
     pub(super) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
         self.refill();
-        if !self.backlog.is_empty() {
+        if !self.backlog.is_empty() || !self.completed.is_empty() {
             return self.submit();
         }
         self.ask()?;
@@ -136,6 +136,7 @@ impl<S: Entry, C: Completed> Queue<S, C> {
             }
             let completed = self.uring.completion().map(Into::into);
             self.completed.extend(completed);
+            std::thread::yield_now();
         }
     }
 
