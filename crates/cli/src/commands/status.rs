@@ -18,6 +18,7 @@ use ublkd::create::wall_clock;
 
 use super::held::{self, held};
 use super::lease;
+use super::site;
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -130,6 +131,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", held::staged(log))));
     lines.extend(report.volatile.as_ref().map(|cache| format!("memory: {}", held(cache))));
     lines.extend(report.lease.as_ref().map(|of| format!(" lease: {}", lease::held(of))));
+    lines.extend(report.site.as_ref().map(|of| format!("  cpus: {}", site::runs(of))));
     lines.extend(report.hot_bytes.map(|hot| {
         let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
         format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))
@@ -142,6 +144,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push(member(each, facts));
         let details = each.flash.as_ref().map(flash).into_iter();
         let details = details.chain(each.drive.as_ref().map(|drive| wear::line(drive, now)));
+        let details = details.chain(each.controller.as_ref().map(site::controller));
         lines.extend(details.map(|detail| format!("               {detail}")));
     }
     report.spares.iter().for_each(|each| lines.extend(spare(each, now)));
