@@ -24,7 +24,7 @@ use raidcore::parity::Kernels;
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
 use raidlog::Pool;
 
-use crate::region::{Region, prefer_node};
+use crate::region::{Region, prefer_huge_pages, prefer_node};
 use crate::volume::PayloadMemory;
 use idle::KEEP;
 pub(crate) use idle::{LOOK, LOOK_LATER, Look};
@@ -170,6 +170,18 @@ impl Arena {
         prefer_node(base, bytes, number);
         self.regions.iter().for_each(|region| prefer_node(region.at(0), region.bytes(), number));
         self.node = node;
+        self
+    }
+
+    /// The same, whose memory of users' data is taken in huge pages where the kernel has some, if it is so
+    /// wanted: of tags, and of scratch buffers. None of it is touched yet.
+    pub(crate) fn in_huge_pages(self, wanted: bool) -> Self {
+        if wanted {
+            let (base, bytes) = self.payload.initial();
+            prefer_huge_pages(base, bytes);
+            let scratch = &self.regions[self.scratch_regions.clone()];
+            scratch.iter().for_each(|region| prefer_huge_pages(region.at(0), region.bytes()));
+        }
         self
     }
 

@@ -51,6 +51,15 @@ impl Region {
     }
 }
 
+/// Lets the kernel take the memory of a mapping in huge pages where it can, when it is touched. A kernel that
+/// has none takes it as ever.
+pub(crate) fn prefer_huge_pages(base: *mut u8, bytes: usize) {
+    // SAFETY: it changes how pages of the range are taken, not what is in them.
+    if unsafe { libc::madvise(base.cast(), bytes, libc::MADV_HUGEPAGE) } != 0 {
+        tracing::debug!("MADV_HUGEPAGE: {}", io::Error::last_os_error());
+    }
+}
+
 /// `MPOL_PREFERRED` of mbind(2).
 const MPOL_PREFERRED: libc::c_ulong = 1;
 

@@ -1,4 +1,4 @@
-//! The arguments for an array's threads.
+//! The arguments for an array's threads, and their memory.
 
 use clap::Args;
 use ublkd::host::THREADS_MAX;
@@ -15,6 +15,10 @@ pub(crate) struct ThreadsArgs {
     /// members are on one: on the CPUs of that
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub(crate) cpus: Option<Cpus>,
+    /// Take memory of I/O in huge pages where the kernel has some (transparent ones). Large requests are cheaper
+    /// then, and an array that does little takes more memory
+    #[arg(long)]
+    pub(crate) huge_pages: bool,
 }
 
 fn threads(number: &str) -> Result<u16, String> {

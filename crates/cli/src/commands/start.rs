@@ -216,6 +216,7 @@ fn host(args: &StartArgs) -> HostConfig {
         passthrough: args.passthrough == Passthrough::Auto,
         threads: args.threads.threads,
         cpus: args.threads.cpus,
+        huge_pages: args.threads.huge_pages,
         ..host
     }
 }

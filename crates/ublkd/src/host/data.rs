@@ -212,7 +212,8 @@ impl Data {
         let log = machine.log().and(part).map(Log::new);
         let pools = machine.pools(part.map_or(0, |part| part.segment));
         let next_device = devices.len() as u32;
-        let arena = Arena::new(submissions.payload_memory(), &pools)?.near(site.node);
+        let arena = Arena::new(submissions.payload_memory(), &pools)?;
+        let arena = arena.near(site.node).in_huge_pages(config.huge_pages);
         let ring_config = RingConfig {
             entries: config.ring_entries,
             threads: config.threads,
