@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 mod buffers;
+mod commands;
 mod crew;
 mod ending;
 mod flash;
@@ -39,9 +40,9 @@ use crate::lease::{LeaseFile, Permit};
 use crate::members::{Device, DurableBy, Kind};
 use crate::open_members::{MEMBERS, MemberIndex, Members};
 use crate::ops::{IoName, Lane, Model, OpId, OpKind, Ops, Sync};
-use crate::resident::Command;
 use crate::volume::Bell;
 use buffers::Buffers;
+pub(crate) use commands::{CommandSlot, Completed};
 use flash::Drives;
 use hang_detector::HangDetector;
 use kernel::Entries;
@@ -92,18 +93,6 @@ pub(crate) struct RingConfig {
     pub(crate) io_timeout: Duration,
     /// Whether to register the memory of I/O with the kernel when it is used.
     pub(crate) register_memory: bool,
-}
-
-/// A resident's place among those of the array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct CommandSlot(pub(crate) u16);
-
-/// A command of a resident that has completed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Completed {
-    pub(crate) place: CommandSlot,
-    pub(crate) number: u16,
-    pub(crate) result: i32,
 }
 
 /// The memory of an I/O's data.
@@ -309,31 +298,6 @@ impl Ring {
         self.start(now, id, arena);
     }
 
-    /// A resident takes a place. If it is a driver's queue of this number, its commands come from one
-    /// thread, which the driver trusts less from now on.
-    pub(crate) fn seat(&mut self, place: CommandSlot, queue: Option<u16>) {
-        let lane = queue.map_or(Lane::OWN, |queue| self.entries.lane(queue));
-        if queue.is_some() {
-            self.entries.give_up_sys_admin(lane);
-        }
-        let at = usize::from(place.0);
-        self.lanes.resize(self.lanes.len().max(at + 1), Lane::OWN);
-        self.lanes[at] = lane;
-    }
-
-    /// Begins a command of a resident that has its place.
-    pub(crate) fn command(&mut self, place: CommandSlot, command: Command) {
-        let name = COMMAND | u64::from(place.0) << 16 | u64::from(command.number());
-        let lane = self.lanes[usize::from(place.0)];
-        // SAFETY: as the maker of the command has promised.
-        unsafe { self.entries.push(lane, command.entry().user_data(name)) };
-    }
-
-    /// A command that has completed; every command is returned once.
-    pub(crate) fn next_completed(&mut self) -> Option<Completed> {
-        self.completed.pop_front()
-    }
-
     /// An I/O that has ended; every I/O is returned once.
     pub(crate) fn next_done(&mut self) -> Option<(IoName, Result<(), IoError>)> {
         self.done.pop_front()
@@ -385,10 +349,22 @@ impl Ring {
         !self.done.is_empty()
     }
 
+    /// Gives other threads what was begun for them.
+    pub(crate) fn hand_over(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
+        self.start_runs(now, arena);
+        self.is_calm = self.ops.flying() <= CALM;
+        self.entries.hand_over()
+    }
+
+    /// Returns when everything begun is with the kernel.
+    pub(crate) fn reach_kernel(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
+        self.start_runs(now, arena);
+        self.entries.reach_kernel()
+    }
+
     /// Hands everything begun to the kernel, without waiting.
     pub(crate) fn submit(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
         self.start_runs(now, arena);
-        self.is_calm = self.ops.flying() <= CALM;
         self.entries.submit()
     }
 
@@ -401,7 +377,6 @@ impl Ring {
         limit: Option<Duration>,
     ) -> io::Result<()> {
         self.start_runs(now, arena);
-        self.is_calm = self.ops.flying() <= CALM;
         self.entries.submit_and_sleep(limit)
     }
 

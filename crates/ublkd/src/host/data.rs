@@ -277,9 +277,8 @@ impl Data {
             if let Some(result) = self.stopped
                 && self.ring.outstanding() == 0
             {
-                // Answers that residents have just given reach the kernel before the ring is
-                // dropped.
-                self.ring.submit(self.now, &mut self.arena)?;
+                // So do answers that residents have just given, before the ring is dropped.
+                self.ring.reach_kernel(self.now, &mut self.arena)?;
                 let rests = self.ring.is_at_rest();
                 self.lease.take().into_iter().for_each(|lease| lease.end(rests));
                 self.ring.close_all();
@@ -336,6 +335,8 @@ impl Data {
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
             return self.ring.submit(self.now, &mut self.arena);
         }
+        // Before this thread may be woken for what comes of it.
+        self.ring.hand_over(self.now, &mut self.arena)?;
         let bell = self.submissions.bell();
         let is_over = || self.lease.as_ref().is_some_and(Leased::is_lost);
         let has_work = || self.submissions.has_work() || self.ring.has_news();

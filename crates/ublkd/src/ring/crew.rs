@@ -5,19 +5,21 @@
 //! What is done, and in which order, is decided by the array's thread alone.
 //!
 //! Invariants:
-//! - An entry reaches the kernel, in order, unless the lease is over or the array's thread is gone.
+//! - An entry reaches the kernel, in order, unless the lease is over, or the array's thread is gone
+//!   before it has [seen to that](Hand::reach_kernel).
 //! - A hand looks once more for entries after it has said that it sleeps, as the array's thread does
 //!   for completions: nobody sleeps while there is something to do.
-//! - Who finds no room on the way to the other keeps the rest, and is woken when there is some.
+//! - Who finds no room on the way to the other keeps the rest, says so, and is woken when there is some.
+//! - The array's thread never waits for the end of a hand, only for its ring to be let go of: a thread ends
+//!   when the kernel's workers have, and one of those may be with a member that hangs.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::JoinHandle;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -33,19 +35,25 @@ struct Order<S: Entry, C: Completed> {
     reply: SyncSender<io::Result<()>>,
 }
 
-/// See the [module](self). When it is dropped, the thread hands over what it was given, and ends.
+/// See the [module](self). When it is dropped, the thread lets go of its ring, and ends.
 pub(super) struct Hand<S: Entry, C: Completed> {
     line: Option<Line<S>>,
     orders: Sender<Order<S, C>>,
-    wake: Arc<Wake>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    signs: Arc<Signs>,
+    /// How it has ended, once its ring is gone.
+    ended: Receiver<io::Result<()>>,
 }
 
-/// What the thread is woken by.
-struct Wake {
+/// What both sides know.
+struct Signs {
+    /// Wakes the hand.
     bell: Bell,
-    /// Whether there are orders of which it may not know.
+    /// There are orders of which the hand may not know.
     is_ordered: AtomicBool,
+    /// The hand has found no room for completions, and sleeps.
+    wants_room: AtomicBool,
+    /// The array's thread has found no room for entries.
+    is_backed_up: AtomicBool,
 }
 
 /// To and from the thread.
@@ -56,6 +64,8 @@ struct Line<S> {
     /// Whether there are entries of which the thread may not know.
     fresh: bool,
     completions: Consumer<Completion>,
+    /// Completions that belong to the pass that the array's thread is in.
+    counted: usize,
 }
 
 impl<S: Entry, C: Completed> Hand<S, C> {
@@ -66,34 +76,41 @@ impl<S: Entry, C: Completed> Hand<S, C> {
         let room = entries as usize * 8;
         let (to_thread, given) = RingBuffer::new(room);
         let (told, completions) = RingBuffer::new(room);
-        let wake = Arc::new(Wake { bell: Bell::new()?, is_ordered: AtomicBool::new(false) });
+        let signs = Arc::new(Signs {
+            bell: Bell::new()?,
+            is_ordered: AtomicBool::new(false),
+            wants_room: AtomicBool::new(false),
+            is_backed_up: AtomicBool::new(false),
+        });
         let (orders, ordered) = channel();
         let (ready, begun) = sync_channel(1);
-        let (its_wake, asker) = (Arc::clone(&wake), Arc::clone(asker));
+        let (end, ended) = sync_channel(1);
+        let (its_signs, asker) = (Arc::clone(&signs), Arc::clone(asker));
         let serve = move || {
             become_io_flusher();
             mask_signals();
-            let queue = match Queue::new(entries, its_wake.bell.fd()) {
+            let queue = match Queue::new(entries, its_signs.bell.fd()) {
                 Ok(queue) => queue,
                 Err(error) => {
                     // The receiver is there: it is what spawned this thread.
                     let _ = ready.send(Err(error));
-                    return Ok(());
+                    return;
                 }
             };
             let _ = ready.send(Ok(()));
             let worker =
-                Worker { queue, given, told, ordered, wake: its_wake, asker: Arc::clone(&asker) };
-            let end = catch_unwind(AssertUnwindSafe(|| worker.run()));
-            // Its ends of the line are gone.
+                Worker { queue, given, told, ordered, signs: its_signs, asker: Arc::clone(&asker) };
+            let how = catch_unwind(AssertUnwindSafe(|| worker.run()));
+            let how = how.unwrap_or_else(|_| Err(io::Error::other(PANICKED)));
+            // The array's thread may be gone.
+            let _ = end.send(how);
             asker.ring();
-            end.unwrap_or_else(|_| Err(io::Error::other("a thread of the ring panicked")))
         };
-        let thread = std::thread::Builder::new().name(format!("io-{number}")).spawn(serve)?;
-        let began = begun.recv().map_err(|_| io::Error::other("a thread of the ring panicked"));
-        let line = Line { entries: to_thread, backlog: VecDeque::new(), fresh: false, completions };
-        let hand = Self { line: Some(line), orders, wake, thread: Some(thread) };
-        began?.map(|()| hand)
+        std::thread::Builder::new().name(format!("io-{number}")).spawn(serve)?;
+        begun.recv().map_err(|_| io::Error::other(PANICKED))??;
+        let backlog = VecDeque::new();
+        let line = Line { entries: to_thread, backlog, fresh: false, completions, counted: 0 };
+        Ok(Self { line: Some(line), orders, signs, ended })
     }
 
     /// Gives it an entry.
@@ -103,10 +120,9 @@ impl<S: Entry, C: Completed> Hand<S, C> {
     pub(super) unsafe fn push(&mut self, entry: S) {
         let Some(line) = &mut self.line else { return };
         line.fresh = true;
-        if !line.backlog.is_empty() {
-            line.backlog.push_back(entry);
-        } else if let Err(rtrb::PushError::Full(entry)) = line.entries.push(entry) {
-            line.backlog.push_back(entry);
+        line.backlog.push_back(entry);
+        if line.backlog.len() == 1 {
+            line.pass_on(&self.signs);
         }
     }
 
@@ -115,27 +131,27 @@ impl<S: Entry, C: Completed> Hand<S, C> {
     /// # Errors
     /// If the thread has ended.
     pub(super) fn submit(&mut self) -> io::Result<()> {
-        let Some(line) = &mut self.line else { return Ok(()) };
-        while let Some(entry) = line.backlog.pop_front() {
-            if let Err(rtrb::PushError::Full(entry)) = line.entries.push(entry) {
-                line.backlog.push_front(entry);
-                break;
-            }
-            line.fresh = true;
-        }
-        if std::mem::take(&mut line.fresh) {
-            self.wake.bell.ring();
+        let Some(line) = &mut self.line else { return Err(io::Error::other(ENDED)) };
+        line.pass_on(&self.signs);
+        // That room was made is seen by the hand, or this is, before this thread sleeps.
+        let makes_room = self.signs.wants_room.load(Ordering::SeqCst)
+            && line.completions.slots() < line.completions.buffer().capacity();
+        if std::mem::take(&mut line.fresh) || makes_room {
+            self.signs.bell.ring();
         }
         if line.completions.is_abandoned() && line.completions.is_empty() {
             self.line = None;
-            return self.join();
+            return self.ended.recv().unwrap_or(Ok(())).and(Err(io::Error::other(ENDED)));
         }
         Ok(())
     }
 
-    /// How many entries have completed that were not taken.
-    pub(super) fn completions(&self) -> usize {
-        self.line.as_ref().map_or(0, |line| line.completions.slots())
+    /// Counts the entries that have completed and were not taken. Those that complete later belong to the
+    /// next pass.
+    pub(super) fn count(&mut self) -> usize {
+        let Some(line) = &mut self.line else { return 0 };
+        line.counted = line.completions.slots();
+        line.counted
     }
 
     /// Whether there is something to do: take in entries that have completed or that the thread has
@@ -149,55 +165,81 @@ impl<S: Entry, C: Completed> Hand<S, C> {
         self.line.as_ref().is_some_and(news)
     }
 
-    /// An entry that has completed.
+    /// An entry that has completed and was counted.
     pub(super) fn next_completion(&mut self) -> Option<Completion> {
-        let completions = &mut self.line.as_mut()?.completions;
-        let was_full = completions.slots() == completions.buffer().capacity();
-        let completion = completions.pop().ok();
-        if was_full {
-            self.wake.bell.ring();
-        }
-        completion
+        let line = self.line.as_mut()?;
+        line.counted = line.counted.checked_sub(1)?;
+        line.completions.pop().ok()
     }
 
-    /// Has it do something with its ring, and waits for that.
-    ///
-    /// # Errors
-    /// What was done, or that the thread has ended.
+    /// Has it do something with its ring, when it has taken all that it was given before.
     pub(super) fn order(
         &self,
         order: impl FnOnce(&mut Queue<S, C>) -> io::Result<()> + Send + 'static,
-    ) -> io::Result<()> {
+    ) -> Ordered {
         let (reply, result) = sync_channel(1);
         // One that finds no thread is dropped, and so is its reply.
         let _ = self.orders.send(Order { what: Box::new(order), reply });
-        self.wake.is_ordered.store(true, Ordering::SeqCst);
-        self.wake.bell.ring();
-        result.recv().map_err(|_| io::Error::other("a thread of the ring has ended"))?
+        self.signs.is_ordered.store(true, Ordering::SeqCst);
+        self.signs.bell.ring();
+        Ordered(result)
     }
 
-    fn join(&mut self) -> io::Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        // It has caught its panics.
-        thread.join().unwrap_or(Ok(()))
+    /// Returns when all that it was given is with the kernel.
+    ///
+    /// # Errors
+    /// If the kernel does not take it, or the thread has ended.
+    pub(super) fn reach_kernel(&mut self) -> io::Result<()> {
+        while self.line.as_ref().is_some_and(|line| !line.backlog.is_empty()) {
+            self.submit()?;
+            std::thread::yield_now();
+        }
+        self.order(Queue::submit_all).wait()
     }
 }
 
 impl<S: Entry, C: Completed> Drop for Hand<S, C> {
     fn drop(&mut self) {
-        // All that it was given is handed over.
-        let has_more =
-            |line: &Line<S>| !line.backlog.is_empty() && !line.completions.is_abandoned();
-        while self.line.as_ref().is_some_and(has_more) && self.submit().is_ok() {
-            std::thread::yield_now();
-        }
-        self.line = None;
-        self.wake.bell.ring();
-        if let Err(error) = self.join() {
+        // Its end of the line goes.
+        let is_there = self.line.take().is_some();
+        self.signs.bell.ring();
+        if is_there && let Ok(Err(error)) = self.ended.recv() {
             tracing::debug!(%error, "a thread of the ring");
         }
     }
 }
+
+impl<S> Line<S> {
+    /// Gives the thread what there is room for.
+    fn pass_on(&mut self, signs: &Signs) {
+        while let Some(entry) = self.backlog.pop_front() {
+            if let Err(rtrb::PushError::Full(entry)) = self.entries.push(entry) {
+                self.backlog.push_front(entry);
+                // Seen by the hand when it has made room, or the room is seen before this thread sleeps.
+                signs.is_backed_up.store(true, Ordering::SeqCst);
+                return;
+            }
+            self.fresh = true;
+        }
+    }
+}
+
+/// Something that a hand was told to do.
+pub(super) struct Ordered(Receiver<io::Result<()>>);
+
+impl Ordered {
+    /// Waits until it is done.
+    ///
+    /// # Errors
+    /// Its own, or that the thread has ended.
+    pub(super) fn wait(self) -> io::Result<()> {
+        self.0.recv().map_err(|_| io::Error::other(ENDED))?
+    }
+}
+
+/// Why a hand is no more.
+const ENDED: &str = "a thread of the ring has ended";
+const PANICKED: &str = "a thread of the ring panicked";
 
 /// What the thread has.
 struct Worker<S: Entry, C: Completed> {
@@ -205,7 +247,7 @@ struct Worker<S: Entry, C: Completed> {
     given: Consumer<S>,
     told: Producer<Completion>,
     ordered: Receiver<Order<S, C>>,
-    wake: Arc<Wake>,
+    signs: Arc<Signs>,
     /// Of the array's thread.
     asker: Arc<Bell>,
 }
@@ -214,39 +256,30 @@ impl<S: Entry, C: Completed> Worker<S, C> {
     /// Serves until the array's thread lets go of it.
     fn run(mut self) -> io::Result<()> {
         loop {
-            // What is seen as abandoned first gets nothing after that.
-            let is_over = self.given.is_abandoned();
+            let is_ordered = self.signs.is_ordered.swap(false, Ordering::SeqCst);
             self.take();
-            if self.wake.is_ordered.swap(false, Ordering::SeqCst) {
+            if is_ordered {
                 while let Ok(Order { what, reply }) = self.ordered.try_recv() {
                     // Who has ordered it waits.
                     let _ = reply.send(what(&mut self.queue));
                 }
             }
-            if is_over {
-                return self.finish();
+            if self.given.is_abandoned() {
+                return Ok(());
             }
             self.tell();
             self.rest()?;
         }
     }
 
-    /// Hands over all there is. What completes meanwhile is nobody's any more, but needs room.
-    fn finish(&mut self) -> io::Result<()> {
-        while self.queue.has_entries() {
-            self.queue.submit()?;
-            while self.queue.next_completion().is_some() {}
-        }
-        Ok(())
-    }
-
     /// Hands over what there is, and sleeps if there is nothing to do.
     fn rest(&mut self) -> io::Result<()> {
+        let Signs { bell, is_ordered, wants_room, .. } = &*self.signs;
         let is_full = self.told.is_full();
-        let Wake { bell, is_ordered } = &*self.wake;
+        wants_room.store(is_full, Ordering::SeqCst);
         let has_work = || {
             let is_given = !self.given.is_empty() || self.given.is_abandoned();
-            is_given || is_ordered.load(Ordering::SeqCst)
+            is_given || is_ordered.load(Ordering::SeqCst) || (is_full && !self.told.is_full())
         };
         if !bell.park(has_work) {
             return self.queue.submit();
@@ -263,12 +296,13 @@ impl<S: Entry, C: Completed> Worker<S, C> {
 
     /// Takes the entries that it was given.
     fn take(&mut self) {
-        let was_full = self.given.slots() == self.given.buffer().capacity();
         while let Ok(entry) = self.given.pop() {
             // SAFETY: as the array's thread has promised.
             unsafe { self.queue.push(entry) };
         }
-        if was_full {
+        fence(Ordering::SeqCst);
+        if self.signs.is_backed_up.load(Ordering::Relaxed) {
+            self.signs.is_backed_up.store(false, Ordering::SeqCst);
             self.asker.ring();
         }
     }
@@ -309,6 +343,8 @@ mod tests {
         while names.len() < count {
             if let Some(completion) = hand.next_completion() {
                 names.push(completion.name);
+            } else if hand.count() > 0 {
+                continue;
             } else if asker.park(|| hand.has_news()) {
                 asker.listen();
                 asker.unpark();
@@ -329,7 +365,7 @@ mod tests {
             hand.submit().expect("it goes on");
             assert_eq!(take(&mut hand, &asker, 100), (0..100).collect::<Vec<_>>());
         }
-        assert_eq!(hand.completions(), 0);
+        assert_eq!(hand.count(), 0);
     }
 
     #[test]
@@ -339,8 +375,8 @@ mod tests {
         // SAFETY: it names no memory.
         (0..100).for_each(|name| unsafe { hand.push(nop(name)) });
         hand.submit().expect("it goes on");
-        hand.order(|_| Ok(())).expect("it is done");
-        let error = hand.order(|_| Err(io::Error::other("no"))).expect_err("it is told");
+        hand.order(|_| Ok(())).wait().expect("it is done");
+        let error = hand.order(|_| Err(io::Error::other("no"))).wait().expect_err("it is told");
         assert_eq!(error.to_string(), "no");
         assert_eq!(take(&mut hand, &asker, 100).len(), 100);
     }
@@ -349,18 +385,19 @@ mod tests {
     fn a_thread_that_has_panicked_is_told_and_keeps_nobody_waiting() {
         let asker = Arc::new(Bell::new().expect("an eventfd"));
         let mut hand = Small::new(1, 2, &asker).expect("a thread");
-        hand.order(|_| panic!("as this test wants")).expect_err("there is no answer");
+        hand.order(|_| panic!("as this test wants")).wait().expect_err("there is no answer");
         while asker.park(|| hand.has_news()) {
             asker.listen();
             asker.unpark();
         }
-        hand.submit().expect_err("it has ended");
-        assert!(!hand.has_news(), "that is told once");
-        hand.submit().expect("nothing is left to be told");
+        let error = hand.submit().expect_err("it has ended");
+        assert!(error.to_string().contains("panicked"), "{error}");
+        hand.submit().expect_err("and stays so");
+        assert!(!hand.has_news(), "nobody is kept awake by it");
     }
 
     #[test]
-    fn what_it_was_given_before_it_is_dropped_reaches_the_kernel() {
+    fn all_that_it_was_given_reaches_the_kernel_when_that_is_waited_for() {
         let asker = Arc::new(Bell::new().expect("an eventfd"));
         let mut hand = Small::new(1, 2, &asker).expect("a thread");
         let (mut reader, writer) = io::pipe().expect("a pipe");
@@ -369,6 +406,7 @@ mod tests {
             // SAFETY: the byte outlives the hand.
             unsafe { hand.push(opcode::Write::new(file, byte, 1).build()) };
         }
+        hand.reach_kernel().expect("it goes on");
         drop((hand, writer));
         let mut found = Vec::new();
         reader.read_to_end(&mut found).expect("it is read");

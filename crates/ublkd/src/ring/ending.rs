@@ -17,13 +17,12 @@ impl Ring {
         loop {
             // Completions that arrive during this loop are not part of it: the check of a file's
             // size, which is made once for all of them, has to be repeated.
-            let ready = self.entries.completions();
+            let ready = self.entries.count();
             if ready == 0 {
                 return;
             }
             self.turn += 1;
-            for _ in 0..ready {
-                let Some(completion) = self.entries.next_completion() else { break };
+            while let Some(completion) = self.entries.next_completion() {
                 self.take_completion(now, completion, arena);
             }
         }

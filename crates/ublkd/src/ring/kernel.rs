@@ -9,7 +9,7 @@ use io_uring::{Submitter, cqueue, opcode, squeue, types};
 use rustix::fs::{AtFlags, StatxFlags};
 
 use super::Ring;
-use super::crew::Hand;
+use super::crew::{Hand, Ordered};
 use super::queue::{Completed, Completion, Entry, Queue};
 use crate::arena::Arena;
 use crate::lease::Permit;
@@ -27,6 +27,8 @@ pub(super) enum Entries {
 /// The ring of the array's thread, and those of its crew.
 pub(super) struct Lanes<S: Entry, C: Completed> {
     own: Queue<S, C>,
+    /// Completions of its own that belong to the pass that it is in.
+    counted: usize,
     crew: Vec<Hand<S, C>>,
 }
 
@@ -51,7 +53,8 @@ macro_rules! lanes {
 impl<S: Entry, C: Completed> Lanes<S, C> {
     fn new(entries: u32, threads: u16, bell: &Arc<Bell>) -> io::Result<Self> {
         let crew = (1..usize::from(threads)).map(|number| Hand::new(number, entries, bell));
-        Ok(Self { own: Queue::new(entries, bell.fd())?, crew: crew.collect::<Result<_, _>>()? })
+        let own = Queue::new(entries, bell.fd())?;
+        Ok(Self { own, counted: 0, crew: crew.collect::<Result<_, _>>()? })
     }
 
     /// As [`Queue::push`].
@@ -73,7 +76,7 @@ impl<S: Entry, C: Completed> Lanes<S, C> {
     ) -> io::Result<()> {
         match usize::from(lane.0).checked_sub(1) {
             None => what(&mut self.own),
-            Some(hand) => self.crew[hand].order(what),
+            Some(hand) => self.crew[hand].order(what).wait(),
         }
     }
 
@@ -82,17 +85,33 @@ impl<S: Entry, C: Completed> Lanes<S, C> {
         &mut self,
         what: impl Fn(&mut Queue<S, C>) -> io::Result<()> + Clone + Send + 'static,
     ) -> io::Result<()> {
+        let ordered: Vec<_> = self.crew.iter().map(|hand| hand.order(what.clone())).collect();
         let first = what(&mut self.own);
-        self.crew.iter().map(|hand| hand.order(what.clone())).fold(first, Result::and)
+        ordered.into_iter().map(Ordered::wait).fold(first, Result::and)
     }
 
     fn submit(&mut self) -> io::Result<()> {
         self.crew.iter_mut().try_for_each(Hand::submit)
     }
 
+    fn reach_kernel(&mut self) -> io::Result<()> {
+        self.crew.iter_mut().try_for_each(Hand::reach_kernel)?;
+        self.own.submit_all()
+    }
+
+    fn count(&mut self) -> usize {
+        self.counted = self.own.completions();
+        self.counted + self.crew.iter_mut().map(Hand::count).sum::<usize>()
+    }
+
     fn next_completion(&mut self) -> Option<Completion> {
-        let own = self.own.next_completion();
-        own.or_else(|| self.crew.iter_mut().find_map(Hand::next_completion))
+        match self.counted.checked_sub(1) {
+            Some(left) => {
+                self.counted = left;
+                self.own.next_completion()
+            }
+            None => self.crew.iter_mut().find_map(Hand::next_completion),
+        }
     }
 }
 
@@ -183,6 +202,19 @@ impl Entries {
         unsafe { lanes.push(lane, entry) };
     }
 
+    /// Gives the crew what was added for it.
+    ///
+    /// # Errors
+    /// If one of its threads has ended.
+    pub(super) fn hand_over(&mut self) -> io::Result<()> {
+        lanes!(self, lanes => lanes.submit())
+    }
+
+    /// Returns when all that was added is with the kernel.
+    pub(super) fn reach_kernel(&mut self) -> io::Result<()> {
+        lanes!(self, lanes => lanes.reach_kernel())
+    }
+
     /// Hands over what was added, without waiting.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         lanes!(self, lanes => {
@@ -199,12 +231,10 @@ impl Entries {
         })
     }
 
-    /// How many entries have completed that were not taken.
-    pub(super) fn completions(&mut self) -> usize {
-        lanes!(self, lanes => {
-            let crew: usize = lanes.crew.iter().map(Hand::completions).sum();
-            lanes.own.completions() + crew
-        })
+    /// Counts the entries that have completed and were not taken. Those that complete later belong to the
+    /// next pass.
+    pub(super) fn count(&mut self) -> usize {
+        lanes!(self, lanes => lanes.count())
     }
 
     /// Whether the crew has something to tell.
@@ -212,7 +242,7 @@ impl Entries {
         lanes!(self, lanes => lanes.crew.iter().any(Hand::has_news))
     }
 
-    /// An entry that has completed.
+    /// An entry that has completed and was counted.
     pub(super) fn next_completion(&mut self) -> Option<Completion> {
         lanes!(self, lanes => lanes.next_completion())
     }

@@ -44,6 +44,8 @@ pub(super) struct Queue<S: Entry, C: Completed> {
     uring: IoUring<S, C>,
     /// Entries that have found no room in the submission queue.
     backlog: VecDeque<S>,
+    /// Completions that were taken off the ring, which needed room.
+    completed: VecDeque<cqueue::Entry>,
     permit: Option<Permit>,
     bell: RawFd,
 }
@@ -53,7 +55,13 @@ impl<S: Entry, C: Completed> Queue<S, C> {
     /// `bell`, an eventfd, is written.
     pub(super) fn new(entries: u32, bell: RawFd) -> io::Result<Self> {
         let backlog = VecDeque::with_capacity(entries as usize * 2);
-        let mut queue = Self { uring: build(entries)?, backlog, permit: None, bell };
+        let mut queue = Self {
+            uring: build(entries)?,
+            backlog,
+            completed: VecDeque::new(),
+            permit: None,
+            bell,
+        };
         queue.listen();
         queue.keep_workers();
         Ok(queue)
@@ -129,19 +137,27 @@ impl<S: Entry, C: Completed> Queue<S, C> {
         }
     }
 
-    /// Whether entries were not handed over yet.
-    pub(super) fn has_entries(&mut self) -> bool {
-        !self.backlog.is_empty() || !self.uring.submission().is_empty()
+    /// Hands over all that was added. What has completed needs room meanwhile, and is kept.
+    pub(super) fn submit_all(&mut self) -> io::Result<()> {
+        loop {
+            self.submit()?;
+            if self.backlog.is_empty() && self.uring.submission().is_empty() {
+                return Ok(());
+            }
+            let completed = self.uring.completion().map(Into::into);
+            self.completed.extend(completed);
+        }
     }
 
     /// How many entries have completed that were not taken.
     pub(super) fn completions(&mut self) -> usize {
-        self.uring.completion().len()
+        self.completed.len() + self.uring.completion().len()
     }
 
     /// An entry that has completed.
     pub(super) fn next_completion(&mut self) -> Option<Completion> {
-        let entry: cqueue::Entry = self.uring.completion().next()?.into();
+        let kept = self.completed.pop_front();
+        let entry = kept.or_else(|| self.uring.completion().next().map(Into::into))?;
         let completion = Completion { name: entry.user_data(), result: entry.result() };
         if completion.name == BELL && !cqueue::more(entry.flags()) {
             self.listen();

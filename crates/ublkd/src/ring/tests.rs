@@ -7,6 +7,7 @@ use raidlog::{GroupId, Pool};
 use super::*;
 use crate::arena::{Look, RUN_BLOCKS};
 use crate::flash;
+use crate::resident::Command;
 use crate::volume::{Buffer, Submissions, Volume, VolumeConfig};
 
 fn io_name(number: u64) -> IoName {
