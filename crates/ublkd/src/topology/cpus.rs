@@ -31,16 +31,16 @@ pub enum CpusError {
     TooLarge(usize),
 }
 
-/// CPUs that this process can't run on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+/// CPUs that this process can't run on, as the kernel writes sets.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "this process can't run on CPUs {missing}: they are not there, offline, or not for its control group"
 )]
 pub struct CpusMissing {
     /// Those.
-    pub missing: Cpus,
+    pub missing: String,
     /// Those that it can run on.
-    pub there: Cpus,
+    pub there: String,
 }
 
 impl Cpus {
@@ -76,7 +76,10 @@ impl Cpus {
         // Where the kernel does not tell, it refuses them later.
         let Ok(there) = all() else { return Ok(()) };
         let missing = self.without(&there);
-        if missing.is_empty() { Ok(()) } else { Err(CpusMissing { missing, there }) }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(CpusMissing { missing: missing.to_string(), there: there.to_string() })
     }
 
     /// Keeps the calling thread, and those that it begins from now on, to them.
@@ -245,6 +248,7 @@ mod tests {
         there.check().expect("all that are there");
         let Some(missing) = (0..=LARGEST).find(|&cpu| !there.0.is_set(cpu)) else { return };
         let missing: Cpus = [missing].into_iter().collect();
-        assert_eq!(there.or(&missing).check(), Err(CpusMissing { missing, there }));
+        let (both, missing) = (there.or(&missing), missing.to_string());
+        assert_eq!(both.check(), Err(CpusMissing { missing, there: there.to_string() }));
     }
 }
