@@ -142,10 +142,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     lines.push(String::new());
     for each in &report.members {
         lines.push(member(each, facts));
-        let details = each.flash.as_ref().map(flash).into_iter();
-        let details = details.chain(each.drive.as_ref().map(|drive| wear::line(drive, now)));
-        let details = details.chain(each.controller.as_ref().map(site::controller));
-        lines.extend(details.map(|detail| format!("               {detail}")));
+        lines.extend(details(each, now));
     }
     report.spares.iter().for_each(|each| lines.extend(spare(each, now)));
     lines.extend(report.distributed_spare.map(|used| {
@@ -302,6 +299,15 @@ fn spare(spare: &SpareReport, now: u64) -> impl Iterator<Item = String> + use<> 
     let line = format!("  spare   {what:<10} {}", device(spare.path.as_deref()));
     let drive = spare.drive.as_ref().map(|drive| wear::line(drive, now));
     iter::once(line).chain(drive.map(|detail| format!("               {detail}")))
+}
+
+/// What is told below a member: of its model, its drive and its controllers.
+fn details(member: &MemberReport, now: u64) -> impl Iterator<Item = String> + use<> {
+    let flash = member.flash.as_ref().map(flash);
+    let drive = member.drive.as_ref().map(|drive| wear::line(drive, now));
+    let controller = member.controller.as_ref().map(site::controller);
+    let told = [flash, drive, controller].into_iter().flatten();
+    told.map(|detail| format!("               {detail}"))
 }
 
 fn member(member: &MemberReport, facts: &Facts) -> String {
