@@ -14,6 +14,7 @@ mod plan;
 mod reshape;
 mod simulate;
 mod staging;
+mod threads;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,6 @@ use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::becomes::Becomes;
 use ublkd::front::LogicalBlock;
-use ublkd::host::THREADS_MAX;
 
 use crate::size::Size;
 pub(crate) use advise::{AdviseArgs, FitArgs, ProbeArgs};
@@ -45,6 +45,7 @@ pub(crate) use reshape::ReshapeArgs;
 use reshape::becomes;
 pub(crate) use simulate::{SimulateArgs, SimulatedWorld};
 pub(crate) use staging::{StagingArg, places as staging_places};
+pub(crate) use threads::ThreadsArgs;
 
 /// Where histories are, if the run directory is the usual one.
 const STATE_DIR: &str = "/var/lib/evenkeel";
@@ -295,10 +296,8 @@ pub(crate) struct StartArgs {
     /// never
     #[arg(long, value_name = "WHEN", default_value = "never")]
     pub(crate) passthrough: Passthrough,
-    /// Run it on so many threads: one decides, and the others talk to the kernel for it, so that what system
-    /// calls, the block layer and the ublk driver cost is theirs. More than 2 need as many processors
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
-    pub(crate) threads: u16,
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
     /// Keep so much of what is staged in memory, too: then it is not read from the staging log when it comes
     /// home or users read it
     #[arg(long, value_name = "SIZE", default_value = "64M")]
@@ -404,11 +403,6 @@ fn interval(time: &str) -> Result<Duration, String> {
 }
 
 /// How long a member may take.
-fn threads(number: &str) -> Result<u16, String> {
-    let threads = number.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
-    threads.ok_or_else(|| format!("a number from 1 to {THREADS_MAX}"))
-}
-
 fn io_timeout(time: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(time).map_err(|error| error.to_string())?;
     if time < LEAST_IO_TIMEOUT {

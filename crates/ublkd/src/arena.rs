@@ -24,7 +24,7 @@ use raidcore::parity::Kernels;
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
 use raidlog::Pool;
 
-use crate::region::Region;
+use crate::region::{Region, prefer_huge_pages, prefer_node};
 use crate::volume::PayloadMemory;
 use idle::KEEP;
 pub(crate) use idle::{LOOK, LOOK_LATER, Look};
@@ -114,6 +114,8 @@ pub(crate) struct Arena {
     registered: u64,
     /// Whether I/O has begun since the last call.
     stirred: bool,
+    /// The NUMA node that memory is taken of, if it has some.
+    node: Option<u32>,
 }
 
 impl Arena {
@@ -140,6 +142,7 @@ impl Arena {
             busy: 0,
             registered: 0,
             stirred: false,
+            node: None,
             payload,
         };
         let zero = Region::new(zero_bytes)?;
@@ -157,6 +160,38 @@ impl Arena {
         arena.add_pages(0, PAGES_AT_ONCE)?;
         arena.add_pages(order(RUN_BLOCKS), RUNS)?;
         Ok(arena)
+    }
+
+    /// The same, all of whose memory is taken of this NUMA node, if there is one and it has some, whoever
+    /// touches it first. None of it is touched yet.
+    pub(crate) fn near(mut self, node: Option<u32>) -> Self {
+        let Some(number) = node else { return self };
+        let (base, bytes) = self.payload.initial();
+        prefer_node(base, bytes, number);
+        self.regions.iter().for_each(|region| prefer_node(region.at(0), region.bytes(), number));
+        self.node = node;
+        self
+    }
+
+    /// The same, whose memory of users' data is taken in huge pages where the kernel has some, if it is so
+    /// wanted: of tags, and of scratch buffers. None of it is touched yet.
+    pub(crate) fn in_huge_pages(self, wanted: bool) -> Self {
+        if wanted {
+            let (base, bytes) = self.payload.initial();
+            prefer_huge_pages(base, bytes);
+            let scratch = &self.regions[self.scratch_regions.clone()];
+            scratch.iter().for_each(|region| prefer_huge_pages(region.at(0), region.bytes()));
+        }
+        self
+    }
+
+    /// More memory.
+    fn map(&self, bytes: usize) -> io::Result<Region> {
+        let region = Region::new(bytes)?;
+        if let Some(node) = self.node {
+            prefer_node(region.at(0), region.bytes(), node);
+        }
+        Ok(region)
     }
 
     /// How many buffers can be registered, of all pieces that exist from the start.
@@ -346,7 +381,7 @@ impl Arena {
         if let Some(at) = spares.iter().position(|spare| pieces[spare.index()].bytes == bytes) {
             return Ok(spares.swap_remove(at));
         }
-        let region = Region::new(bytes)?;
+        let region = self.map(bytes)?;
         let piece = self.cut(region.at(0), bytes, 1, class)[0];
         if payload {
             self.payload.keep(region);
@@ -358,7 +393,7 @@ impl Arena {
 
     fn add_pages(&mut self, order: u8, count: usize) -> io::Result<()> {
         let bytes = BLOCK_BYTES << order;
-        let region = Region::new(bytes * count)?;
+        let region = self.map(bytes * count)?;
         let pieces = self.cut(region.at(0), bytes, count, Class::Pages { order });
         self.regions.push(region);
         let lists = self.pages.len().max(usize::from(order) + 1);

@@ -40,6 +40,7 @@ use crate::host::{Begin, Host, HostConfig, HostError, HostHandle};
 use crate::lease::{Agent, LeaseError, LeaseLost, LeaseOptions};
 use crate::metrics::{MetricsServer, Pages};
 use crate::policy::PolicyError;
+use crate::topology::CpusMissing;
 use crate::volume::Volume;
 use fronts::{Fronts, Keeps, Owner};
 use policy::Choice;
@@ -92,6 +93,9 @@ pub enum DaemonError {
     /// It can't become another array.
     #[error(transparent)]
     Become(#[from] BecomeError),
+    /// It can't run on the CPUs that it is to run on.
+    #[error(transparent)]
+    Cpus(#[from] CpusMissing),
     /// Its lease can't be had.
     #[error(transparent)]
     Lease(#[from] LeaseError),
@@ -165,6 +169,7 @@ pub struct Ready {
 /// # Errors
 /// If it can't be started, or did not stop cleanly.
 pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
+    config.host.cpus.map_or(Ok(()), |cpus| cpus.check())?;
     let mut signals = Signals::new().map_err(DaemonError::Signals)?;
     let (mut attached, mut lease) = tokio::select! {
         attached = leased::attach(&config) => attached?,

@@ -41,6 +41,7 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::lease::Leash;
 use crate::members::{Device, DurableBy};
+use crate::topology::{Cpus, Machine, Site};
 use crate::volume::{Volume, VolumeConfig};
 pub use cache::CacheState;
 use data::Setup;
@@ -88,9 +89,15 @@ pub struct HostConfig {
     pub ring_entries: u32,
     /// Threads of the array, 1 to [`THREADS_MAX`]: one decides, the others talk to the kernel for it.
     pub threads: u16,
+    /// The CPUs that they run on. If there are none given, and the machine has several NUMA nodes, and the
+    /// controllers of all devices are on one of them, those of that node.
+    pub cpus: Option<Cpus>,
     /// Whether to register memory of I/O with the kernel when it is used. That saves time on every
     /// I/O, and keeps the memory in RAM until it has been unused for a while.
     pub register_memory: bool,
+    /// Whether to take memory of I/O in huge pages where the kernel has some. Large I/O is cheaper then, and
+    /// memory is taken and given back in larger pieces.
+    pub huge_pages: bool,
     /// Whether I/O on NVMe drives goes past the block layer where it can; on devices that are added
     /// later if it does on one from the start.
     pub passthrough: bool,
@@ -113,7 +120,9 @@ impl Default for HostConfig {
             io_timeout: Duration::from_secs(30),
             ring_entries: 256,
             threads: 1,
+            cpus: None,
             register_memory: true,
+            huge_pages: false,
             passthrough: false,
         }
     }
@@ -264,9 +273,17 @@ impl Host {
         if let Some(lease) = &lease {
             lease.permit.wakes(submissions.bell());
         }
-        let shared_with = Arc::clone(&shared);
-        let setup =
-            Setup { config, groups, begin, submissions, shared: shared_with, lease: lease.clone() };
+        let site = Site::choose(config.cpus, Machine::here(), &numbers(&groups));
+        site.tell();
+        let setup = Setup {
+            config,
+            groups,
+            begin,
+            submissions,
+            site,
+            shared: Arc::clone(&shared),
+            lease: lease.clone(),
+        };
         let (ready, started) = sync_channel(1);
         std::thread::Builder::new()
             .name(format!("array {name}"))
@@ -274,7 +291,8 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let client = Client { shared, groups: count, io_timeout, threads, passthrough, lease };
+        let client =
+            Client { shared, groups: count, io_timeout, threads, site, passthrough, lease };
         Ok((volume, HostHandle { client: Arc::new(client), group: raidlog::ONLY }))
     }
 }
@@ -295,6 +313,12 @@ fn pass_block_layer(groups: &mut [Group]) -> bool {
         );
     }
     any
+}
+
+/// The numbers of those devices that are block devices.
+fn numbers(groups: &[Group]) -> Vec<Option<u64>> {
+    let devices = groups.iter().flat_map(|group| &group.devices).flatten();
+    devices.map(|device| device.identity().block_device()).collect()
 }
 
 /// Facts about an opened device.

@@ -38,5 +38,6 @@ mod ring;
 pub mod run_dir;
 pub mod signature;
 pub mod thread;
+pub mod topology;
 mod users;
 pub mod volume;

@@ -18,6 +18,7 @@ mod reshape;
 mod restart;
 mod scrub_all;
 mod simulate;
+mod site;
 mod start;
 mod status;
 mod wear;

@@ -214,7 +214,9 @@ fn host(args: &StartArgs) -> HostConfig {
         engine: engine::Config { staged_blocks: blocks(args.staging_memory), ..host.engine },
         cache_blocks: blocks(args.cache_memory),
         passthrough: args.passthrough == Passthrough::Auto,
-        threads: args.threads,
+        threads: args.threads.threads,
+        cpus: args.threads.cpus,
+        huge_pages: args.threads.huge_pages,
         ..host
     }
 }
@@ -321,6 +323,7 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::Policy(error) => error.code(),
         DaemonError::Lost(_) => "no-volume",
         DaemonError::Become(_) => "reshape",
+        DaemonError::Cpus(_) => "cpus",
         DaemonError::Lease(_) => "lease",
         DaemonError::LeaseLost { .. } => "lease-lost",
         DaemonError::Bind(_) => "control-socket",
@@ -344,6 +347,9 @@ fn hint(error: &DaemonError) -> Option<String> {
     if let DaemonError::Lost(RecoveryError::NoVolume) = error {
         let hint = "if it was being created when that was cut short, create it again (--force)";
         return Some(hint.to_owned());
+    }
+    if let DaemonError::Cpus(error) = error {
+        return Some(format!("it can run on CPUs {}: choose of these by --cpus", error.there));
     }
     if let DaemonError::Lease(error) = error {
         return error.hint().map(str::to_owned);

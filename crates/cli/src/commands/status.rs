@@ -18,6 +18,7 @@ use ublkd::create::wall_clock;
 
 use super::held::{self, held};
 use super::lease;
+use super::site;
 use super::wear;
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -130,6 +131,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", held::staged(log))));
     lines.extend(report.volatile.as_ref().map(|cache| format!("memory: {}", held(cache))));
     lines.extend(report.lease.as_ref().map(|of| format!(" lease: {}", lease::held(of))));
+    lines.extend(report.site.as_ref().map(|of| format!("  cpus: {}", site::runs(of))));
     lines.extend(report.hot_bytes.map(|hot| {
         let percent = (hot * 100).div_ceil(facts.capacity_bytes.max(1));
         format!(" users: half of what they ask for is in {} ({percent} % of the array)", Size(hot))
@@ -140,9 +142,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     lines.push(String::new());
     for each in &report.members {
         lines.push(member(each, facts));
-        let details = each.flash.as_ref().map(flash).into_iter();
-        let details = details.chain(each.drive.as_ref().map(|drive| wear::line(drive, now)));
-        lines.extend(details.map(|detail| format!("               {detail}")));
+        lines.extend(details(each, now));
     }
     report.spares.iter().for_each(|each| lines.extend(spare(each, now)));
     lines.extend(report.distributed_spare.map(|used| {
@@ -299,6 +299,15 @@ fn spare(spare: &SpareReport, now: u64) -> impl Iterator<Item = String> + use<> 
     let line = format!("  spare   {what:<10} {}", device(spare.path.as_deref()));
     let drive = spare.drive.as_ref().map(|drive| wear::line(drive, now));
     iter::once(line).chain(drive.map(|detail| format!("               {detail}")))
+}
+
+/// What is told below a member: of its model, its drive and its controllers.
+fn details(member: &MemberReport, now: u64) -> impl Iterator<Item = String> + use<> {
+    let flash = member.flash.as_ref().map(flash);
+    let drive = member.drive.as_ref().map(|drive| wear::line(drive, now));
+    let controller = member.controller.as_ref().map(site::controller);
+    let told = [flash, drive, controller].into_iter().flatten();
+    told.map(|detail| format!("               {detail}"))
 }
 
 fn member(member: &MemberReport, facts: &Facts) -> String {

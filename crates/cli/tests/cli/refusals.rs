@@ -87,6 +87,10 @@ fn wrong_usage_is_told_from_failure() {
         "create tank --layout swan5:2x2 --cache log m0 m1 m2 m3",
         "start",
         "start --nbd-tcp nowhere m0",
+        "start --cpus= m0 m1 m2",
+        "start --cpus 1- m0 m1 m2",
+        "start --cpus 3-1 m0 m1 m2",
+        "start --cpus 0-1024 m0 m1 m2",
         "start --nbd-tcp 127.0.0.1:0 --nbd-tls-certificate c m0",
         "start --nbd-tcp 127.0.0.1:0 --nbd-tls-key k m0",
         "start --nbd --nbd-tls-certificate c --nbd-tls-key k m0",
@@ -214,6 +218,17 @@ fn what_members_carry_is_overwritten_only_by_force() {
     let said = world.run(&format!("{line} --force")).done();
     assert!(said.contains("m1: overwrote an ext2 filesystem"), "{said}");
     refused(&world, THREE, line, &["m0 carries a member of the Evenkeel array \"tank\""]);
+}
+
+#[test]
+fn cpus_that_are_not_there_are_refused_before_anything_is_begun() {
+    let world = tank();
+    for line in ["start --cpus 1023", "start --background --cpus 0,1022-1023"] {
+        let words = &["can't run on CPUs 10", "1023: they are not there", "by --cpus"];
+        refused(&world, THREE, &format!("{line} m0 m1 m2"), words);
+    }
+    world.run("start --background m0 m1 m2").done();
+    world.run("stop tank").done();
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod cache;
 mod certificates;
 mod condition;
 mod copies;
+mod cpus;
 mod daemons;
 mod failover;
 mod file_systems;

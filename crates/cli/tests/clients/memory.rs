@@ -53,6 +53,27 @@ fn an_array_takes_memory_while_it_is_used() {
     world.stop();
 }
 
+#[test]
+fn memory_in_huge_pages_follows_its_use_too() {
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        eprintln!("skipped: this kernel has no huge pages");
+        return;
+    }
+    let mut world = World::new("raid5", 3, 192);
+    world.start("");
+    assert!(!world.wants_huge_pages(), "they are asked for");
+    world.stop();
+    world.start("--huge-pages");
+    assert!(world.wants_huge_pages());
+    let file = world.path("content");
+    std::fs::write(&file, pattern(3, 32 << 20)).expect("a file");
+    world.copy_in(&file);
+    wait_for("what copying took is given back", || (own(&world) < MODEST).then_some(()));
+    world.compare(&file);
+    world.assert_sound();
+    world.stop();
+}
+
 fn assert_content(file: &Path, wanted: &[u8]) {
     let found = std::fs::read(file).expect("a file");
     crate::tools::assert_same(&found[..wanted.len()], wanted, "what was copied in");

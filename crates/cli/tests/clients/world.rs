@@ -139,6 +139,15 @@ impl World {
         kill_process(Pid::from_child(process), signal).expect("it is there");
     }
 
+    /// Whether it has told the kernel to take some of its memory in huge pages.
+    pub(crate) fn wants_huge_pages(&self) -> bool {
+        let process = self.process.as_ref().expect("it runs");
+        let maps = fs::read_to_string(format!("/proc/{}/smaps", process.id()));
+        let maps = maps.expect("the mappings of a process");
+        let mut flags = maps.lines().filter_map(|line| line.strip_prefix("VmFlags:"));
+        flags.any(|flags| flags.split_whitespace().any(|flag| flag == "hg"))
+    }
+
     /// A figure of the process's memory from the kernel, in KiB.
     pub(crate) fn memory(&self, name: &str) -> u64 {
         let process = self.process.as_ref().expect("it runs");

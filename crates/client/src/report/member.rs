@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DriveReport, FlashReport, TransfersReport};
+use super::{ControllerReport, DriveReport, FlashReport, TransfersReport};
 
 /// A member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -65,6 +65,10 @@ pub struct MemberReport {
     /// What its drive tells of itself, if it tells anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<DriveReport>,
+    /// Where its drive's controller is, if its device is on a drive, and the machine has several NUMA nodes
+    /// or the array's threads are kept to some CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerReport>,
     /// The reads and writes of its device since that was opened, metadata and journal included; none from
     /// an older release.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

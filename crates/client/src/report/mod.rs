@@ -13,6 +13,7 @@ mod member;
 mod pass;
 mod problem;
 mod scrub;
+mod site;
 mod spares;
 mod staging;
 mod volatile;
@@ -31,6 +32,7 @@ pub use member::{DurableBy, ErrorReport, MemberReport, MemberState, WayBack};
 pub use pass::{PassReport, Task};
 pub use problem::Problem;
 pub use scrub::{ScrubEndReport, ScrubReport};
+pub use site::{ControllerReport, SiteReport};
 pub use spares::SpareReport;
 pub use staging::{StagingReport, Waits};
 pub use volatile::VolatileReport;
@@ -174,6 +176,9 @@ pub struct ArrayReport {
     /// Its lease, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseReport>,
+    /// Where its threads run, if they are kept to some CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteReport>,
     /// The use of the distributed spare, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed_spare: Option<SpareUseReport>,

@@ -1,9 +1,11 @@
 //! Counters of I/O in reports: what was asked for since the start, and how long it took. Whoever wants
 //! rates takes the difference of two reports.
 
-use evenkeel_client::{IoReport, TransfersReport};
+use evenkeel_client::{ArrayReport, IoReport, TransfersReport};
 
-use crate::host::{IoStats, KindStats, LATENCY_BOUNDS_NS, RequestSize, RequestStats, Transfers};
+use crate::host::{
+    KindStats, LATENCY_BOUNDS_NS, MemberMetrics, RequestSize, RequestStats, Transfers,
+};
 
 pub(super) fn io_report(stats: &RequestStats) -> IoReport {
     let requests = stats.kinds().map(|KindStats { op, size, stats }| {
@@ -21,9 +23,11 @@ pub(super) fn io_report(stats: &RequestStats) -> IoReport {
     }
 }
 
-/// The reads and writes of a device.
-pub(super) fn transfers_of_device(io: &IoStats) -> Vec<TransfersReport> {
-    vec![transfers("read", &io.reads), transfers("write", &io.writes)]
+/// Adds the reads and writes of members' devices to a report.
+pub(super) fn add_io(report: &mut ArrayReport, members: &[MemberMetrics]) {
+    for (member, MemberMetrics { io, .. }) in report.members.iter_mut().zip(members) {
+        member.io = vec![transfers("read", &io.reads), transfers("write", &io.writes)];
+    }
 }
 
 fn transfers(op: &str, stats: &Transfers) -> TransfersReport {

@@ -28,6 +28,7 @@ mod returns;
 mod scrub;
 mod server;
 mod service;
+mod site;
 mod spares;
 mod staging;
 mod stopper;

@@ -176,6 +176,7 @@ pub(super) fn array_report(
         staging: staging_report(status, policy),
         volatile: None,
         lease: None,
+        site: None,
         distributed_spare: status.distributed_spare.map(|used| match used {
             SpareUse::Free => SpareUseReport::Free,
             SpareUse::Filling(member) => SpareUseReport::Filling(member.0),

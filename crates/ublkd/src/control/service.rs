@@ -22,10 +22,11 @@ use super::MetricsPages;
 use super::answers::answer;
 use super::away::Away;
 use super::commands::in_words;
-use super::io::{io_report, transfers_of_device};
+use super::io::{add_io, io_report};
 use super::lease::lease_report;
 use super::log::volume_report;
 use super::report::{array_report, facts_of_all, facts_of_group};
+use super::site::add_site;
 use super::staging::staging_report;
 use super::stopper::{Manner, StopError, Stopper};
 use crate::create::policy_name;
@@ -352,9 +353,8 @@ impl Service {
             let name = scheme.to_string();
             let (facts, policy) = (&array.facts, (&*flash, &*name));
             let mut report = array_report(facts, &status, policy, opened, reading, way_back);
-            for (member, metrics) in report.members.iter_mut().zip(&io) {
-                member.io = transfers_of_device(&metrics.io);
-            }
+            add_io(&mut report, &io);
+            add_site(&mut report, &status, &array.host);
             reports.push(report);
         }
         let mut report = if self.facts.groups > 0 {

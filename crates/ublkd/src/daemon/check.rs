@@ -21,6 +21,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// # Errors
 /// As from [`run`](super::run).
 pub fn check(config: &DaemonConfig) -> Result<(), DaemonError> {
+    config.host.cpus.map_or(Ok(()), |cpus| cpus.check())?;
     let attached = look(config)?;
     let policy = Choice::new(config.policy, &attached)?;
     // It is not stopped yet, and will be cleanly: what is held is not lost.

@@ -38,6 +38,7 @@ use crate::lease::Leash;
 use crate::resident::Resident;
 use crate::ring::{CommandSlot, Ring, RingConfig};
 use crate::thread::{become_io_flusher, mask_signals};
+use crate::topology::Site;
 use crate::volume::{Buffer, Submission, Submissions, Submit};
 
 /// What the data thread starts with.
@@ -48,6 +49,7 @@ pub(super) struct Setup {
     /// How the log volume begins, if there is one.
     pub(super) begin: Option<Begin>,
     pub(super) submissions: Submissions,
+    pub(super) site: Site,
     pub(super) shared: Arc<Shared>,
     pub(super) lease: Option<Leash>,
 }
@@ -183,7 +185,8 @@ pub(super) struct Data {
 
 impl Data {
     fn new(setup: Setup) -> io::Result<Self> {
-        let Setup { config, groups, begin, submissions, shared, lease } = setup;
+        let Setup { config, groups, begin, submissions, site, shared, lease } = setup;
+        site.enter()?;
         let now = now();
         let mut numbers = (0u32..).map(DeviceId);
         let mut devices = Vec::new();
@@ -210,6 +213,7 @@ impl Data {
         let pools = machine.pools(part.map_or(0, |part| part.segment));
         let next_device = devices.len() as u32;
         let arena = Arena::new(submissions.payload_memory(), &pools)?;
+        let arena = arena.near(site.node).in_huge_pages(config.huge_pages);
         let ring_config = RingConfig {
             entries: config.ring_entries,
             threads: config.threads,

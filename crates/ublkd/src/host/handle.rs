@@ -32,6 +32,7 @@ use crate::label::label;
 use crate::lease::{LeaseLost, Leash};
 use crate::members::Device;
 use crate::resident::Resident;
+use crate::topology::Site;
 use crate::volume::{Bell, Volume, block_on};
 
 /// Why an array did not carry out an order.
@@ -258,6 +259,11 @@ impl HostHandle {
         self.client.threads
     }
 
+    /// Where they run.
+    pub(crate) fn site(&self) -> Site {
+        self.client.site
+    }
+
     /// Lets I/O on a new device go past the block layer, if the array's does and it can.
     pub(crate) fn pass_block_layer(&self, device: &mut Device) {
         if self.client.passthrough {
@@ -313,6 +319,8 @@ pub(super) struct Client {
     pub(super) io_timeout: Duration,
     /// Threads of the array.
     pub(super) threads: u16,
+    /// Where they run.
+    pub(super) site: Site,
     /// Whether I/O goes past the block layer where it can.
     pub(super) passthrough: bool,
     /// The array's lease, if it had one at the start.

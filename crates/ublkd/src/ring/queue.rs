@@ -13,6 +13,7 @@ use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 
 use super::{BELL, CANCELLED};
 use crate::lease::Permit;
+use crate::topology::{Cpus, of_this_thread};
 
 /// The most kernel workers once a member is silent: more than there are I/Os for one member.
 const WORKERS: u32 = 512;
@@ -62,7 +63,16 @@ impl<S: Entry, C: Completed> Queue<S, C> {
             bell,
         };
         queue.listen();
+        queue.keep_workers();
         Ok(queue)
+    }
+
+    /// Kernel workers run where this thread may. With an older kernel they run anywhere.
+    fn keep_workers(&self) {
+        let keep = |cpus: Cpus| self.submitter().register_iowq_aff(&cpus.of_libc());
+        if let Err(error) = of_this_thread().and_then(keep) {
+            tracing::debug!(%error, "kernel workers run anywhere");
+        }
     }
 
     /// By which files and buffers are registered.

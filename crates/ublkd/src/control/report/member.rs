@@ -52,6 +52,7 @@ pub(super) fn member_report(
         why_away: None,
         flash,
         drive,
+        controller: None,
         io: Vec::new(),
     }
 }
