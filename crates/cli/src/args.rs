@@ -99,7 +99,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Start an array and serve it
     #[command(alias = "assemble")]
-    Start(StartArgs),
+    Start(Box<StartArgs>),
     /// Stop a running array cleanly. Refused while it is in use
     Stop {
         /// The array's name

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Create(args) => commands::create(&args, state_dir, output),
         Command::Import(args) => commands::import(&args, state_dir, output),
-        Command::Start(args) => commands::start(args, (run_dir, state_dir), output),
+        Command::Start(args) => commands::start(*args, (run_dir, state_dir), output),
         Command::Stop { name, force } => commands::stop(&name, force, run_dir, output),
         Command::Restart { name, force } => commands::restart(&name, force, run_dir, output),
         Command::Reshape(args) => commands::reshape(&args, run_dir, output),

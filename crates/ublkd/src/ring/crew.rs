@@ -8,7 +8,7 @@
 //! - An entry reaches the kernel, in order, unless the lease is over, or the array's thread is gone
 //!   before it has [seen to that](Hand::reach_kernel).
 //! - A hand looks once more for entries after it has said that it sleeps, as the array's thread does
-//!   for completions: nobody sleeps while there is something to do.
+//!   for completions: none sleeps while there is something to do.
 //! - Who finds no room on the way to the other keeps the rest, says so, and is woken when there is some.
 //! - The array's thread never waits for the end of a hand, only for its ring to be let go of: a thread ends
 //!   when the kernel's workers have, and one of those may be with a member that hangs.
