@@ -282,7 +282,7 @@ impl Drive {
             Op::Flush => (0, 0),
             Op::Read | Op::Write | Op::Trim => self.pages(io.at, io.blocks),
         };
-        self.submit(now, Command { tag: tag.into(), op: io.op, page, pages });
+        self.submit(now, Command { tag: tag.into(), op: io.op, page, pages, stream: 0 });
         self.watch(now, gc);
     }
 
@@ -294,7 +294,7 @@ impl Drive {
             let pending = &mut self.pending[done.tag as usize];
             pending.met |= Met { collection: done.delayed_by_gc, erase: done.met_erase };
             if core::mem::take(&mut pending.flush_after) {
-                let flush = Command { tag: done.tag, op: Op::Flush, page: 0, pages: 0 };
+                let flush = Command { tag: done.tag, op: Op::Flush, page: 0, pages: 0, stream: 0 };
                 self.submit(now, flush);
                 continue;
             }
