@@ -25,6 +25,7 @@ use steering::hold::{CACHES, Cache};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::becomes::Becomes;
 use ublkd::front::LogicalBlock;
+use ublkd::host::THREADS_MAX;
 
 use crate::size::Size;
 pub(crate) use advise::{AdviseArgs, FitArgs, ProbeArgs};
@@ -294,6 +295,10 @@ pub(crate) struct StartArgs {
     /// never
     #[arg(long, value_name = "WHEN", default_value = "never")]
     pub(crate) passthrough: Passthrough,
+    /// Run it on so many threads: one decides, and the others talk to the kernel for it, so that what system
+    /// calls, the block layer and the ublk driver cost is theirs. More than 2 need as many processors
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
+    pub(crate) threads: u16,
     /// Keep so much of what is staged in memory, too: then it is not read from the staging log when it comes
     /// home or users read it
     #[arg(long, value_name = "SIZE", default_value = "64M")]
@@ -399,6 +404,11 @@ fn interval(time: &str) -> Result<Duration, String> {
 }
 
 /// How long a member may take.
+fn threads(number: &str) -> Result<u16, String> {
+    let threads = number.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
+    threads.ok_or_else(|| format!("a number from 1 to {THREADS_MAX}"))
+}
+
 fn io_timeout(time: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(time).map_err(|error| error.to_string())?;
     if time < LEAST_IO_TIMEOUT {

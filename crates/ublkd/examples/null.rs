@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["ublk", mib] => {
             // An owner of its own, so that no other device is taken over.
             let owner = NonZeroU64::MIN.saturating_add(std::process::id().into());
-            let server = NullServer::start(blocks(mib)?, UblkOptions::of(owner))?;
+            let server = NullServer::start(blocks(mib)?, UblkOptions::of(owner, 1))?;
             serve(server.disk().display())
         }
         _ => Err("say: nbd MIB SOCKET, fuse MIB DIRECTORY, or ublk MIB".into()),

@@ -54,6 +54,12 @@ pub(crate) use residents::seat;
 
 pub use crate::ring::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 
+/// Requests in flight of all clients together. The memory of each is taken when it is used.
+const TAGS: u16 = 256;
+
+/// The most threads of an array.
+pub const THREADS_MAX: u16 = 64;
+
 /// Memory for what is written again and again, in blocks: 16 MiB, or less where fewer are.
 const WARM_BLOCKS: u32 = 4096;
 
@@ -80,6 +86,8 @@ pub struct HostConfig {
     pub io_timeout: Duration,
     /// I/Os that are handed to the kernel at once; more take several turns.
     pub ring_entries: u32,
+    /// Threads of the array, 1 to [`THREADS_MAX`]: one decides, the others talk to the kernel for it.
+    pub threads: u16,
     /// Whether to register memory of I/O with the kernel when it is used. That saves time on every
     /// I/O, and keeps the memory in RAM until it has been unused for a while.
     pub register_memory: bool,
@@ -89,10 +97,11 @@ pub struct HostConfig {
 }
 
 impl Default for HostConfig {
-    /// Requests of up to 1 MiB, a limit of 30 s, 256 I/Os at once, registered memory.
+    /// 256 requests of up to 1 MiB, a limit of 30 s, 256 I/Os at once, registered memory.
     fn default() -> Self {
         Self {
             engine: Config {
+                tags: TAGS,
                 warm_blocks: WARM_BLOCKS,
                 staged_blocks: STAGED_BLOCKS,
                 ..Config::default()
@@ -103,6 +112,7 @@ impl Default for HostConfig {
             cache_linger: CacheConfig::default().linger,
             io_timeout: Duration::from_secs(30),
             ring_entries: 256,
+            threads: 1,
             register_memory: true,
             passthrough: false,
         }
@@ -247,7 +257,8 @@ impl Host {
                 "a device or a gap for each member and spare"
             );
         }
-        let (name, count, io_timeout) = (shape.name.clone(), groups.len(), config.io_timeout);
+        let (name, count) = (shape.name.clone(), groups.len());
+        let HostConfig { io_timeout, threads, .. } = config;
         let (volume, submissions) = Volume::try_channel(shape)?;
         let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), opened(&groups)));
         if let Some(lease) = &lease {
@@ -263,8 +274,8 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let client = Arc::new(Client { shared, groups: count, io_timeout, passthrough, lease });
-        Ok((volume, HostHandle { client, group: raidlog::ONLY }))
+        let client = Client { shared, groups: count, io_timeout, threads, passthrough, lease };
+        Ok((volume, HostHandle { client: Arc::new(client), group: raidlog::ONLY }))
     }
 }
 

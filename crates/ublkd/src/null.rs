@@ -130,11 +130,12 @@ impl Server {
         let arena = Arena::new(submissions.payload_memory(), &[])?;
         let config = RingConfig {
             entries: 256,
+            threads: 1,
             large_entries: false,
             io_timeout: Duration::MAX,
             register_memory: false,
         };
-        let ring = Ring::new(config, &arena, submissions.bell().fd())?;
+        let ring = Ring::new(config, &arena, submissions.bell())?;
         Ok(Self { ring, residents: Vec::new(), arena, submissions, newcomers })
     }
 

@@ -76,11 +76,22 @@ pub(crate) struct Op {
     pub(crate) first: usize,
     pub(crate) model: Model,
     pub(crate) way: Way,
+    /// The thread's ring that has it.
+    pub(crate) lane: Lane,
     pub(crate) sync: Sync,
     /// Whether the kernel is asked for the file's length, first or only.
     pub(crate) asks: bool,
     /// Where the answer goes, in one of the pieces.
     pub(crate) answer: *mut u8,
+}
+
+/// One of the ring's ways to the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lane(pub(crate) u8);
+
+impl Lane {
+    /// The array's thread itself.
+    pub(crate) const OWN: Self = Self(0);
 }
 
 /// By which way an op goes to its device.
@@ -265,6 +276,7 @@ impl Ops {
                 first: 0,
                 model: Model::None,
                 way: Way::BlockLayer,
+                lane: Lane::OWN,
                 sync: Sync::None,
                 asks: false,
                 answer: std::ptr::null_mut(),
@@ -280,7 +292,8 @@ impl Ops {
         op.pieces.clear();
         op.iovecs.clear();
         (op.first, op.model, op.sync) = (0, Model::None, Sync::None);
-        (op.way, op.asks, op.answer) = (Way::BlockLayer, false, std::ptr::null_mut());
+        (op.way, op.lane) = (Way::BlockLayer, Lane::OWN);
+        (op.asks, op.answer) = (false, std::ptr::null_mut());
         self.flying += usize::from(io.is_some());
         OpId { index, generation: op.generation }
     }

@@ -111,6 +111,11 @@ pub(crate) enum Came {
 
 /// A front end on the array's thread. It must not block: nothing else is served meanwhile.
 pub(crate) trait Resident: Send {
+    /// Which of its driver's queues it is, if the driver wants each from one thread.
+    fn queue(&self) -> Option<u16> {
+        None
+    }
+
     /// Returns its first commands.
     fn begin(&mut self) -> Vec<Command>;
 

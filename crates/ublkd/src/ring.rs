@@ -1,4 +1,5 @@
-//! Member I/O, and the commands of residents, through an io_uring that belongs to one thread.
+//! Member I/O, and the commands of residents, through an io_uring that belongs to one thread, and
+//! those of the threads that it has for that.
 //!
 //! Invariants:
 //! - A member's number is reused only when the kernel has ended all I/O on it, orphans included: a
@@ -10,24 +11,26 @@
 #![allow(unsafe_code)]
 
 mod buffers;
+mod commands;
+mod crew;
 mod ending;
 mod flash;
 mod hang_detector;
 mod kernel;
 mod opening;
 mod passthrough;
+mod queue;
 mod run;
 mod stats;
 mod watch;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use det::Instant;
 use flashsim::real::Ended;
-use io_uring::{opcode, types};
 use raidcore::engine::IoError;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
@@ -36,9 +39,10 @@ use crate::health::Readings;
 use crate::lease::{LeaseFile, Permit};
 use crate::members::{Device, DurableBy, Kind};
 use crate::open_members::{MEMBERS, MemberIndex, Members};
-use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
-use crate::resident::Command;
+use crate::ops::{IoName, Lane, Model, OpId, OpKind, Ops, Sync};
+use crate::volume::Bell;
 use buffers::Buffers;
+pub(crate) use commands::{CommandSlot, Completed};
 use flash::Drives;
 use hang_detector::HangDetector;
 use kernel::Entries;
@@ -72,11 +76,16 @@ struct Member {
     stats: IoStats,
 }
 
+/// With so many I/Os under way, or fewer, waking another thread takes longer than what it would do.
+const CALM: usize = 2;
+
 /// How to make a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingConfig {
     /// Entries that are handed over at once.
     pub(crate) entries: u32,
+    /// Threads that talk to the kernel, the calling one included.
+    pub(crate) threads: u16,
     /// Whether they are large enough for commands to NVMe drives; only then I/O goes past the block
     /// layer.
     pub(crate) large_entries: bool,
@@ -84,18 +93,6 @@ pub(crate) struct RingConfig {
     pub(crate) io_timeout: Duration,
     /// Whether to register the memory of I/O with the kernel when it is used.
     pub(crate) register_memory: bool,
-}
-
-/// A resident's place among those of the array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct CommandSlot(pub(crate) u16);
-
-/// A command of a resident that has completed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Completed {
-    pub(crate) place: CommandSlot,
-    pub(crate) number: u16,
-    pub(crate) result: i32,
 }
 
 /// The memory of an I/O's data.
@@ -109,10 +106,15 @@ pub(crate) enum Source {
 
 /// See the [module](self).
 pub(crate) struct Ring {
+    // Its threads end before what entries name goes.
     entries: Entries,
+    /// The lanes of residents, by [`CommandSlot`].
+    lanes: Vec<Lane>,
     ops: Ops,
     /// Writes that are begun and not handed over yet.
     runs: Vec<Run>,
+    /// Few I/Os were under way when the last were handed over.
+    is_calm: bool,
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
     large_entries: bool,
@@ -138,25 +140,28 @@ pub(crate) struct Ring {
     next_watch: Option<Instant>,
     /// Devices that have lost data, if that is not reported yet.
     gone: Vec<DeviceId>,
-    bell: RawFd,
 }
 
 impl Ring {
-    /// A ring for the calling thread, which is woken when `bell`, an eventfd, is written.
-    pub(crate) fn new(config: RingConfig, arena: &Arena, bell: RawFd) -> io::Result<Self> {
-        let entries = Entries::new(config.entries, config.large_entries)?;
-        let files = opening::files(config.large_entries);
-        let registered_files = entries.submitter().register_files_sparse(files).is_ok();
+    /// A ring for the calling thread, which is woken when the bell is rung.
+    pub(crate) fn new(config: RingConfig, arena: &Arena, bell: &Arc<Bell>) -> io::Result<Self> {
+        let large_entries = config.large_entries;
+        let mut entries = Entries::new(config.entries, large_entries, config.threads, bell)?;
+        let files = opening::files(large_entries);
+        let registered_files =
+            entries.register(move |ring| ring.register_files_sparse(files)).is_ok();
         let buffers = if config.register_memory {
-            Buffers::new(&entries.submitter(), arena.registrable())
+            Buffers::new(&mut entries, arena.registrable())
         } else {
             Buffers::without()
         };
         let room = config.entries as usize * 2;
-        let mut ring = Self {
+        Ok(Self {
             entries,
+            lanes: Vec::new(),
             ops: Ops::new(room),
             runs: Vec::new(),
+            is_calm: true,
             members: (0..MEMBERS).map(|_| None).collect(),
             large_entries: config.large_entries,
             registered_files,
@@ -172,15 +177,12 @@ impl Ring {
             turn: 0,
             next_watch: None,
             gone: Vec::new(),
-            bell,
-        };
-        ring.listen();
-        Ok(ring)
+        })
     }
 
     /// Nothing is handed over without this permission from now on.
     pub(crate) fn under(&mut self, permit: Permit) {
-        self.entries.under(permit);
+        self.entries.under(&permit);
     }
 
     /// Begins a read.
@@ -296,18 +298,6 @@ impl Ring {
         self.start(now, id, arena);
     }
 
-    /// Begins a resident's command.
-    pub(crate) fn command(&mut self, place: CommandSlot, command: Command) {
-        let name = COMMAND | u64::from(place.0) << 16 | u64::from(command.number());
-        // SAFETY: as the maker of the command has promised.
-        unsafe { self.entries.push(command.entry().user_data(name)) };
-    }
-
-    /// A command that has completed; every command is returned once.
-    pub(crate) fn next_completed(&mut self) -> Option<Completed> {
-        self.completed.pop_front()
-    }
-
     /// An I/O that has ended; every I/O is returned once.
     pub(crate) fn next_done(&mut self) -> Option<(IoName, Result<(), IoError>)> {
         self.done.pop_front()
@@ -349,9 +339,27 @@ impl Ring {
         self.ops.flying() + self.done.len()
     }
 
+    /// Whether other threads of the ring have something to tell.
+    pub(crate) fn has_news(&self) -> bool {
+        self.entries.has_news()
+    }
+
     /// Whether an I/O that has ended has not been returned yet.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
+    }
+
+    /// Gives other threads what was begun for them.
+    pub(crate) fn hand_over(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
+        self.start_runs(now, arena);
+        self.is_calm = self.ops.flying() <= CALM;
+        self.entries.hand_over()
+    }
+
+    /// Returns when everything begun is with the kernel.
+    pub(crate) fn reach_kernel(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
+        self.start_runs(now, arena);
+        self.entries.reach_kernel()
     }
 
     /// Hands everything begun to the kernel, without waiting.
@@ -451,6 +459,7 @@ impl Ring {
     /// Starts a new op: in the kernel, and in the model if there is one.
     fn start(&mut self, now: Instant, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
+        op.lane = if self.is_calm { Lane::OWN } else { self.entries.lane(op.member.0) };
         if let Some(member) = &self.members[usize::from(op.member.0)] {
             op.way = member.way(op);
             if member.flash {
@@ -459,12 +468,6 @@ impl Ring {
             }
         }
         self.go(id, arena);
-    }
-
-    fn listen(&mut self) {
-        let poll = opcode::PollAdd::new(types::Fd(self.bell), libc::POLLIN as u32).multi(true);
-        // SAFETY: it names no memory.
-        unsafe { self.entries.push(poll.build().user_data(BELL)) };
     }
 }
 

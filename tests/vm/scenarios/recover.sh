@@ -1,8 +1,13 @@
 # kill -9 of the daemon under load: the next one takes the device over, nothing is lost
 null_members 4 64
 create --level raid5 --cache log
-start
+start --threads 4
 first=$disk
+
+# Whatever number of threads ran the array before: the device keeps its queues.
+start_on_some_threads() {
+    start --threads $((1 + RANDOM % 4))
+}
 
 # killed_under_load DONE OPTIONS...: kills the daemon when so many writes are done, while fio writes,
 # verifies as it goes, and verifies all in the end.
@@ -10,13 +15,17 @@ killed_under_load() {
     load verify "${@:2}"
     under_load "$1"
     kill_daemon
-    start
+    start_on_some_threads
     same "the device" "$disk" "$first"
     unload
 }
 
 for ((round = 1; round <= rounds; round++)); do
     say "round $round of $rounds"
+    if ((round > 1)); then
+        stop
+        start --threads $((1 + round % 4))
+    fi
     killed_under_load $((RANDOM % 300)) --bsrange=4k-64k --blockalign=4k --size=12M --iodepth=16 \
         --verify_backlog=32 --fsync=64
 done

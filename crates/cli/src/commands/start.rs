@@ -214,6 +214,7 @@ fn host(args: &StartArgs) -> HostConfig {
         engine: engine::Config { staged_blocks: blocks(args.staging_memory), ..host.engine },
         cache_blocks: blocks(args.cache_memory),
         passthrough: args.passthrough == Passthrough::Auto,
+        threads: args.threads,
         ..host
     }
 }

@@ -388,20 +388,21 @@ impl Life {
 
     /// Starts the array, perhaps at the second attempt.
     fn start_again(&mut self, missing: &[String], back: &[String]) {
-        let mut options = "";
+        // What one number of threads has left is what any other finds.
+        let mut options = format!("--threads {}", 1 + self.random.below(4));
         if !missing.is_empty() {
             let refused = self.world.try_evenkeel("start --nbd --name tank disks");
             refused.refused(&["missing: member ", "--degraded"]);
-            options = "--degraded";
+            options += " --degraded";
         }
         if self.random.chance(1, 4) {
             self.tell("killed amid the start");
-            self.world.launch(options);
+            self.world.launch(&options);
             self.pause(150);
             self.kill();
             self.story.amid_start += 1;
         }
-        let ready = self.world.start(options);
+        let ready = self.world.start(&options);
         let warnings = ready["warnings"].to_string();
         for name in back {
             let told = warnings.contains(&format!("/{name}: the array has gone on without it"));

@@ -369,7 +369,7 @@ impl Fronts {
                 id: config.ublk_id.filter(|&id| owner.taken != Some(id)),
                 gives_up: owner.forgets,
                 logical_block: config.logical_block,
-                ..UblkOptions::of(mark)
+                ..UblkOptions::of(mark, host.threads())
             };
             let server = UblkServer::start(volume, host, options)?;
             self.add(UBLK, server.disk().display());

@@ -212,6 +212,7 @@ impl Data {
         let arena = Arena::new(submissions.payload_memory(), &pools)?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
+            threads: config.threads,
             io_timeout: config.io_timeout,
             register_memory: config.register_memory,
             large_entries: devices
@@ -219,7 +220,7 @@ impl Data {
                 .flatten()
                 .any(|(_, device)| device.passthrough().is_some()),
         };
-        let mut ring = Ring::new(ring_config, &arena, submissions.bell().fd())?;
+        let mut ring = Ring::new(ring_config, &arena, submissions.bell())?;
         ring.readings = shared.readings().clone();
         if let Some(lease) = &lease {
             ring.under(lease.permit.clone());
@@ -272,9 +273,8 @@ impl Data {
             if let Some(result) = self.stopped
                 && self.ring.outstanding() == 0
             {
-                // Answers that residents have just given reach the kernel before the ring is
-                // dropped.
-                self.ring.submit(self.now, &mut self.arena)?;
+                // So do answers that residents have just given, before the ring is dropped.
+                self.ring.reach_kernel(self.now, &mut self.arena)?;
                 let rests = self.ring.is_at_rest();
                 self.lease.take().into_iter().for_each(|lease| lease.end(rests));
                 self.ring.close_all();
@@ -331,9 +331,12 @@ impl Data {
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
             return self.ring.submit(self.now, &mut self.arena);
         }
+        // Before this thread may be woken for what comes of it.
+        self.ring.hand_over(self.now, &mut self.arena)?;
         let bell = self.submissions.bell();
         let is_over = || self.lease.as_ref().is_some_and(Leased::is_lost);
-        if !bell.park(|| self.submissions.has_work() || self.shared.has_orders() || is_over()) {
+        let has_work = || self.submissions.has_work() || self.ring.has_news();
+        if !bell.park(|| has_work() || self.shared.has_orders() || is_over()) {
             return self.ring.submit(self.now, &mut self.arena);
         }
         let result = self.ring.submit_and_sleep(self.now, &mut self.arena, limit);

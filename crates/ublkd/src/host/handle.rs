@@ -253,6 +253,11 @@ impl HostHandle {
         self.client.io_timeout
     }
 
+    /// How many threads the array has: one decides, the others talk to the kernel for it.
+    pub(crate) fn threads(&self) -> u16 {
+        self.client.threads
+    }
+
     /// Lets I/O on a new device go past the block layer, if the array's does and it can.
     pub(crate) fn pass_block_layer(&self, device: &mut Device) {
         if self.client.passthrough {
@@ -306,6 +311,8 @@ pub(super) struct Client {
     pub(super) groups: usize,
     /// How long an I/O of a device may take.
     pub(super) io_timeout: Duration,
+    /// Threads of the array.
+    pub(super) threads: u16,
     /// Whether I/O goes past the block layer where it can.
     pub(super) passthrough: bool,
     /// The array's lease, if it had one at the start.

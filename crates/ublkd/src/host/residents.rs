@@ -19,8 +19,10 @@ pub(crate) fn seat(
         residents.push(None);
         residents.len() - 1
     });
+    let place = CommandSlot(at as u16);
+    ring.seat(place, resident.queue());
     for command in resident.begin() {
-        ring.command(CommandSlot(at as u16), command);
+        ring.command(place, command);
     }
     residents[at] = Some(resident);
 }
@@ -30,7 +32,8 @@ impl Data {
     pub(super) fn admit(&mut self, resident: Box<dyn Resident>, answer: Reply<()>) {
         seat(&mut self.residents, &mut self.ring, resident);
         // If the kernel refuses this, it refuses what follows, too: this thread is about to end.
-        reply(answer, self.ring.submit(self.now, &mut self.arena).map_err(|_| HostError::Died));
+        let begun = self.ring.reach_kernel(self.now, &mut self.arena);
+        reply(answer, begun.map_err(|_| HostError::Died));
     }
 
     pub(super) fn command_completed(&mut self, Completed { place, number, result }: Completed) {

@@ -101,6 +101,14 @@ impl std::fmt::Debug for Permit {
 }
 
 impl Permit {
+    /// One that has been taken back.
+    #[cfg(test)]
+    pub(crate) fn over() -> Self {
+        let shared = Shared::default();
+        shared.gate.close();
+        Self(Arc::new(shared))
+    }
+
     /// Whether a write may be submitted now, and a request answered.
     pub(crate) fn is_given(&self) -> bool {
         self.0.gate.lets_submit(boot_time())

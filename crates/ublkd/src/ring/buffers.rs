@@ -7,9 +7,8 @@
 
 use std::io;
 
-use io_uring::Submitter;
-
 use super::Ring;
+use super::kernel::Entries;
 use crate::arena::{Arena, Look, PieceId, Span};
 
 /// The most that the kernel allows.
@@ -23,14 +22,16 @@ pub(super) struct Buffers {
     refused: bool,
     /// Whether that was logged.
     told: bool,
+    /// Whether a buffer may be registered with some rings only: then none is used any more.
+    broken: bool,
 }
 
 impl Buffers {
     /// A table in the kernel for `room` buffers, with none registered.
-    pub(super) fn new(submitter: &Submitter<'_>, room: usize) -> Self {
+    pub(super) fn new(entries: &mut Entries, room: usize) -> Self {
         let room = room.min(COUNT_MAX);
-        let mut buffers = Self { free: Vec::new(), refused: false, told: false };
-        match submitter.register_buffers_sparse(room as u32) {
+        let mut buffers = Self { free: Vec::new(), refused: false, told: false, broken: false };
+        match entries.register(move |ring| ring.register_buffers_sparse(room as u32)) {
             Ok(()) => buffers.free = (0..room as u16).rev().collect(),
             Err(error) => buffers.tell(&error),
         }
@@ -39,35 +40,40 @@ impl Buffers {
 
     /// None, ever.
     pub(super) fn without() -> Self {
-        Self { free: Vec::new(), refused: false, told: false }
+        Self { free: Vec::new(), refused: false, told: false, broken: false }
     }
 
     /// The registered buffer for I/O on `bytes` bytes at `base` of a piece; it is registered now if
     /// there is none. It stays until that I/O has ended.
     pub(super) fn of(
         &mut self,
-        submitter: &Submitter<'_>,
+        entries: &mut Entries,
         arena: &mut Arena,
         (piece, base, bytes): (PieceId, *mut u8, usize),
     ) -> Option<u16> {
+        if self.broken {
+            return None;
+        }
         let known = arena.registered(piece, base, bytes);
         if known.is_some() || self.refused || self.free.is_empty() {
             return known;
         }
-        self.register(submitter, arena, (piece, base, bytes))
+        self.register(entries, arena, (piece, base, bytes))
     }
 
     #[cold]
     fn register(
         &mut self,
-        submitter: &Submitter<'_>,
+        entries: &mut Entries,
         arena: &mut Arena,
         (piece, base, bytes): (PieceId, *mut u8, usize),
     ) -> Option<u16> {
         let span = arena.span(piece, base, bytes)?;
         let buffer = self.free.pop()?;
-        if let Err(error) = update(submitter, buffer, span) {
-            self.free.push(buffer);
+        if let Err(error) = update(entries, buffer, span) {
+            if update(entries, buffer, NOTHING).is_ok() {
+                self.free.push(buffer);
+            }
             self.refused = true;
             self.tell(&error);
             return None;
@@ -77,11 +83,11 @@ impl Buffers {
     }
 
     /// Unregisters a buffer that no I/O uses; returns whether that has succeeded.
-    pub(super) fn forget(&mut self, submitter: &Submitter<'_>, buffer: u16) -> bool {
-        let none = Span { base: std::ptr::null_mut(), bytes: 0 };
-        let gone = update(submitter, buffer, none);
+    pub(super) fn forget(&mut self, entries: &mut Entries, buffer: u16) -> bool {
+        let gone = update(entries, buffer, NOTHING);
         if let Err(error) = &gone {
             tracing::debug!(%error, buffer, "a registered buffer stays");
+            self.broken = true;
         } else {
             self.free.push(buffer);
         }
@@ -112,14 +118,21 @@ impl Ring {
         scratch: impl Iterator<Item = u16>,
     ) -> Look {
         self.buffers.retry();
-        let (submitter, buffers) = (self.entries.submitter(), &mut self.buffers);
-        arena.look(scratch, |buffer| buffers.forget(&submitter, buffer))
+        let Self { entries, buffers, .. } = self;
+        arena.look(scratch, |buffer| buffers.forget(entries, buffer))
     }
 }
 
-fn update(submitter: &Submitter<'_>, buffer: u16, Span { base, bytes }: Span) -> io::Result<()> {
-    let iovec = libc::iovec { iov_base: base.cast(), iov_len: bytes };
-    // SAFETY: the span is mapped, or empty; unmapping it while it is registered leaves the kernel with
-    // pages of its own, not with ours.
-    unsafe { submitter.register_buffers_update(buffer.into(), &[iovec], None) }
+/// What a number stands for that is unused.
+const NOTHING: Span = Span { base: std::ptr::null_mut(), bytes: 0 };
+
+fn update(entries: &mut Entries, buffer: u16, Span { base, bytes }: Span) -> io::Result<()> {
+    let base = base.expose_provenance();
+    entries.register(move |ring| {
+        let iovec =
+            libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(base), iov_len: bytes };
+        // SAFETY: the span is mapped, or empty; unmapping it while it is registered leaves the kernel with
+        // pages of its own, not with ours.
+        unsafe { ring.register_buffers_update(buffer.into(), &[iovec], None) }
+    })
 }

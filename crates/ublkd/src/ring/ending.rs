@@ -1,9 +1,10 @@
 //! How I/O ends.
 
 use det::Instant;
-use io_uring::{cqueue, opcode};
+use io_uring::opcode;
 use raidcore::engine::IoError;
 
+use super::queue::Completion;
 use super::watch::Size;
 use super::{BELL, CANCELLED, COMMAND, CommandSlot, Completed, Ring};
 use crate::arena::Arena;
@@ -16,29 +17,27 @@ impl Ring {
         loop {
             // Completions that arrive during this loop are not part of it: the check of a file's
             // size, which is made once for all of them, has to be repeated.
-            let ready = self.entries.completions();
+            let ready = self.entries.count();
             if ready == 0 {
                 return;
             }
             self.turn += 1;
-            for _ in 0..ready {
-                let Some(entry) = self.entries.next_completion() else { break };
-                self.take_completion(now, &entry, arena);
+            while let Some(completion) = self.entries.next_completion() {
+                self.take_completion(now, completion, arena);
             }
         }
     }
 
-    fn take_completion(&mut self, now: Instant, entry: &cqueue::Entry, arena: &mut Arena) {
-        match entry.user_data() {
-            CANCELLED => {}
-            BELL if cqueue::more(entry.flags()) => {}
-            BELL => self.listen(),
+    fn take_completion(&mut self, now: Instant, completion: Completion, arena: &mut Arena) {
+        let Completion { name, result } = completion;
+        match name {
+            CANCELLED | BELL => {}
             bits if bits & COMMAND != 0 => self.completed.push_back(Completed {
                 place: CommandSlot((bits >> 16) as u16),
                 number: bits as u16,
-                result: entry.result(),
+                result,
             }),
-            bits => self.completed(now, OpId::from_bits(bits), entry.result(), arena),
+            bits => self.completed(now, OpId::from_bits(bits), result, arena),
         }
     }
 
@@ -127,8 +126,9 @@ impl Ring {
     /// Asks the kernel to cancel an op.
     pub(super) fn cancel(&mut self, id: OpId) {
         let cancel = opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED);
+        let lane = self.ops.get(id).lane;
         // SAFETY: it names no memory.
-        unsafe { self.entries.push(cancel) };
+        unsafe { self.entries.push(lane, cancel) };
     }
 
     /// The kernel has ended an op.

@@ -1,26 +1,35 @@
 //! The kernel's side of the ring, and entries for it.
-//!
-//! Invariant: entries reach the kernel in the order in which they were made; none is dropped when
-//! the queue is full.
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
+use io_uring::{Submitter, cqueue, opcode, squeue, types};
 use rustix::fs::{AtFlags, StatxFlags};
 
-use super::{CANCELLED, Ring};
+use super::Ring;
+use super::crew::{Hand, Ordered};
+use super::queue::{Completed, Completion, Entry, Queue};
 use crate::arena::Arena;
 use crate::lease::Permit;
-use crate::ops::{Op, OpId, OpKind, Sync, Way};
+use crate::ops::{Lane, Op, OpId, OpKind, Sync, Way};
+use crate::thread::give_up_sys_admin;
+use crate::volume::Bell;
 
 /// The entries of a ring: of 64 bytes, with results of 16, or twice as large, as commands to NVMe
 /// drives need them.
 pub(super) enum Entries {
-    Small(Queue<squeue::Entry, cqueue::Entry>),
-    Large(Queue<squeue::Entry128, cqueue::Entry32>),
+    Small(Lanes<squeue::Entry, cqueue::Entry>),
+    Large(Lanes<squeue::Entry128, cqueue::Entry32>),
+}
+
+/// The ring of the array's thread, and those of its crew.
+pub(super) struct Lanes<S: Entry, C: Completed> {
+    own: Queue<S, C>,
+    /// Completions of its own that belong to the pass that it is in.
+    counted: usize,
+    crew: Vec<Hand<S, C>>,
 }
 
 /// Finds out whether this process may have a ring.
@@ -28,48 +37,141 @@ pub(super) enum Entries {
 /// # Errors
 /// As from the kernel.
 pub(crate) fn probe(entries: u32) -> io::Result<()> {
-    build::<squeue::Entry, cqueue::Entry>(entries).map(drop)
+    let bell = Bell::new()?;
+    Queue::<squeue::Entry, cqueue::Entry>::new(entries, bell.fd()).map(drop)
 }
 
-/// The most kernel workers once a member is silent: more than there are I/Os for one member.
-const WORKERS: u32 = 512;
+macro_rules! lanes {
+    ($self:expr, $lanes:ident => $what:expr) => {
+        match $self {
+            Entries::Small($lanes) => $what,
+            Entries::Large($lanes) => $what,
+        }
+    };
+}
+
+impl<S: Entry, C: Completed> Lanes<S, C> {
+    fn new(entries: u32, threads: u16, bell: &Arc<Bell>) -> io::Result<Self> {
+        let crew = (1..usize::from(threads)).map(|number| Hand::new(number, entries, bell));
+        let own = Queue::new(entries, bell.fd())?;
+        Ok(Self { own, counted: 0, crew: crew.collect::<Result<_, _>>()? })
+    }
+
+    /// As [`Queue::push`].
+    unsafe fn push(&mut self, lane: Lane, entry: S) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match usize::from(lane.0).checked_sub(1) {
+                None => self.own.push(entry),
+                Some(hand) => self.crew[hand].push(entry),
+            }
+        }
+    }
+
+    /// Has it done on a lane's thread.
+    fn on(
+        &mut self,
+        lane: Lane,
+        what: impl FnOnce(&mut Queue<S, C>) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        match usize::from(lane.0).checked_sub(1) {
+            None => what(&mut self.own),
+            Some(hand) => self.crew[hand].order(what).wait(),
+        }
+    }
+
+    /// Has it done with every ring; returns the first error.
+    fn each(
+        &mut self,
+        what: impl Fn(&mut Queue<S, C>) -> io::Result<()> + Clone + Send + 'static,
+    ) -> io::Result<()> {
+        let ordered: Vec<_> = self.crew.iter().map(|hand| hand.order(what.clone())).collect();
+        let first = what(&mut self.own);
+        ordered.into_iter().map(Ordered::wait).fold(first, Result::and)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.crew.iter_mut().try_for_each(Hand::submit)
+    }
+
+    fn reach_kernel(&mut self) -> io::Result<()> {
+        self.crew.iter_mut().try_for_each(Hand::reach_kernel)?;
+        self.own.submit_all()
+    }
+
+    fn count(&mut self) -> usize {
+        self.counted = self.own.completions();
+        self.counted + self.crew.iter_mut().map(Hand::count).sum::<usize>()
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        match self.counted.checked_sub(1) {
+            Some(left) => {
+                self.counted = left;
+                self.own.next_completion()
+            }
+            None => self.crew.iter_mut().find_map(Hand::next_completion),
+        }
+    }
+}
 
 impl Entries {
-    /// A ring for the calling thread that hands over so many entries at once.
-    pub(super) fn new(entries: u32, large: bool) -> io::Result<Self> {
+    /// Rings for the calling thread and others, `threads` in all, that each hand over so many
+    /// entries at once. The calling thread is woken when the bell is rung.
+    pub(super) fn new(
+        entries: u32,
+        large: bool,
+        threads: u16,
+        bell: &Arc<Bell>,
+    ) -> io::Result<Self> {
         Ok(if large {
-            Self::Large(Queue::new(entries)?)
+            Self::Large(Lanes::new(entries, threads, bell)?)
         } else {
-            Self::Small(Queue::new(entries)?)
+            Self::Small(Lanes::new(entries, threads, bell)?)
         })
     }
 
-    /// By which files and buffers are registered.
-    pub(super) fn submitter(&self) -> Submitter<'_> {
-        match self {
-            Self::Small(queue) => queue.uring.submitter(),
-            Self::Large(queue) => queue.uring.submitter(),
-        }
+    /// The lane that takes its part of what is numbered: the array's own if it has no crew.
+    pub(super) fn lane(&self, number: u16) -> Lane {
+        let crew = lanes!(self, lanes => lanes.crew.len()) as u16;
+        Lane(number.checked_rem(crew).map_or(0, |hand| hand as u8 + 1))
     }
 
-    /// Raises the number of kernel workers. An operation that a file system does not complete at
-    /// once occupies a worker, and by default there are four per CPU. A file that hangs could
-    /// occupy all of them, and block the I/O of other files. An older kernel keeps its number.
+    /// Registers or unregisters something with every ring.
+    ///
+    /// # Errors
+    /// The first of the kernel's; other rings may have done it.
+    pub(super) fn register(
+        &mut self,
+        what: impl Fn(&Submitter<'_>) -> io::Result<()> + Clone + Send + 'static,
+    ) -> io::Result<()> {
+        lanes!(self, lanes => lanes.each(move |queue| what(&queue.submitter())))
+    }
+
+    /// Raises the number of kernel workers.
     pub(super) fn more_workers(&mut self) {
-        if self.submitter().register_iowq_max_workers(&mut [WORKERS, 0]).is_ok() {
-            // The new number counts once there is work.
-            let work = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
-            // SAFETY: it names no memory.
-            unsafe { self.push(work.user_data(CANCELLED)) };
-        }
+        // A thread that has ended is told with the next submission.
+        let _ = lanes!(self, lanes => lanes.each(|queue| {
+            queue.more_workers();
+            Ok(())
+        }));
     }
 
     /// Nothing is handed over without this permission from now on.
-    pub(super) fn under(&mut self, permit: Permit) {
-        match self {
-            Self::Small(queue) => queue.permit = Some(permit),
-            Self::Large(queue) => queue.permit = Some(permit),
-        }
+    pub(super) fn under(&mut self, permit: &Permit) {
+        let permit = permit.clone();
+        let _ = lanes!(self, lanes => lanes.each(move |queue| {
+            queue.under(permit.clone());
+            Ok(())
+        }));
+    }
+
+    /// The driver that serves a queue from this lane is to trust its thread less.
+    pub(super) fn give_up_sys_admin(&mut self, lane: Lane) {
+        let _ = lanes!(self, lanes => lanes.on(lane, |_| {
+            give_up_sys_admin();
+            Ok(())
+        }));
     }
 
     /// Adds an entry.
@@ -77,12 +179,12 @@ impl Entries {
     /// # Safety
     /// The memory that it names must stay, and be left to the kernel, until it has completed or the
     /// ring is gone.
-    pub(super) unsafe fn push(&mut self, entry: squeue::Entry) {
+    pub(super) unsafe fn push(&mut self, lane: Lane, entry: squeue::Entry) {
         // SAFETY: as the caller promises.
         unsafe {
             match self {
-                Self::Small(queue) => queue.push(entry),
-                Self::Large(queue) => queue.push(entry.into()),
+                Self::Small(lanes) => lanes.push(lane, entry),
+                Self::Large(lanes) => lanes.push(lane, entry.into()),
             }
         }
     }
@@ -94,111 +196,57 @@ impl Entries {
     ///
     /// # Panics
     /// If entries are small.
-    pub(super) unsafe fn push_large(&mut self, entry: squeue::Entry128) {
-        let Self::Large(queue) = self else { panic!("a large entry for a ring of small ones") };
+    pub(super) unsafe fn push_large(&mut self, lane: Lane, entry: squeue::Entry128) {
+        let Self::Large(lanes) = self else { panic!("a large entry for a ring of small ones") };
         // SAFETY: as the caller promises.
-        unsafe { queue.push(entry) };
+        unsafe { lanes.push(lane, entry) };
+    }
+
+    /// Gives the crew what was added for it.
+    ///
+    /// # Errors
+    /// If one of its threads has ended.
+    pub(super) fn hand_over(&mut self) -> io::Result<()> {
+        lanes!(self, lanes => lanes.submit())
+    }
+
+    /// Returns when all that was added is with the kernel.
+    pub(super) fn reach_kernel(&mut self) -> io::Result<()> {
+        lanes!(self, lanes => lanes.reach_kernel())
     }
 
     /// Hands over what was added, without waiting.
     pub(super) fn submit(&mut self) -> io::Result<()> {
-        match self {
-            Self::Small(queue) => queue.submit(),
-            Self::Large(queue) => queue.submit(),
-        }
+        lanes!(self, lanes => {
+            lanes.submit()?;
+            lanes.own.submit()
+        })
     }
 
     /// Hands over what was added, and sleeps until something completes, or `limit` is over.
     pub(super) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        match self {
-            Self::Small(queue) => queue.submit_and_sleep(limit),
-            Self::Large(queue) => queue.submit_and_sleep(limit),
-        }
+        lanes!(self, lanes => {
+            // However lately that was done: only after this thread has said that it sleeps, all see whether a
+            // hand waits for room.
+            lanes.submit()?;
+            lanes.own.submit_and_sleep(limit)
+        })
     }
 
-    /// How many entries have completed that were not taken.
-    pub(super) fn completions(&mut self) -> usize {
-        match self {
-            Self::Small(queue) => queue.uring.completion().len(),
-            Self::Large(queue) => queue.uring.completion().len(),
-        }
+    /// Counts the entries that have completed and were not taken. Those that complete later belong to the
+    /// next pass.
+    pub(super) fn count(&mut self) -> usize {
+        lanes!(self, lanes => lanes.count())
     }
 
-    /// An entry that has completed.
-    pub(super) fn next_completion(&mut self) -> Option<cqueue::Entry> {
-        match self {
-            Self::Small(queue) => queue.uring.completion().next(),
-            Self::Large(queue) => queue.uring.completion().next().map(Into::into),
-        }
-    }
-}
-
-/// A ring whose entries have one size.
-pub(super) struct Queue<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
-    uring: IoUring<S, C>,
-    /// Entries that have found no room in the submission queue.
-    backlog: VecDeque<S>,
-    permit: Option<Permit>,
-}
-
-impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Queue<S, C> {
-    fn new(entries: u32) -> io::Result<Self> {
-        let backlog = VecDeque::with_capacity(entries as usize * 2);
-        Ok(Self { uring: build(entries)?, backlog, permit: None })
+    /// Whether the crew has something to tell.
+    pub(super) fn has_news(&self) -> bool {
+        lanes!(self, lanes => lanes.crew.iter().any(Hand::has_news))
     }
 
-    /// As [`Entries::push`].
-    unsafe fn push(&mut self, entry: S) {
-        if !self.backlog.is_empty() || !self.try_push(&entry) {
-            self.backlog.push_back(entry);
-        }
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
-        loop {
-            self.refill();
-            self.ask()?;
-            passing(self.uring.submit())?;
-            if self.backlog.is_empty() || self.uring.submission().is_full() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        self.refill();
-        if !self.backlog.is_empty() {
-            return self.submit();
-        }
-        self.ask()?;
-        match limit {
-            None => passing(self.uring.submitter().submit_and_wait(1)),
-            Some(limit) => {
-                let limit = types::Timespec::from(limit);
-                let args = types::SubmitArgs::new().timespec(&limit);
-                passing(self.uring.submitter().submit_with_args(1, &args))
-            }
-        }
-    }
-
-    /// Asked right before each system call that hands something over.
-    fn ask(&self) -> io::Result<()> {
-        self.permit.as_ref().map_or(Ok(()), Permit::ask)
-    }
-
-    fn try_push(&mut self, entry: &S) -> bool {
-        // SAFETY: as the caller that pushed it has promised.
-        unsafe { self.uring.submission().push(entry) }.is_ok()
-    }
-
-    /// Moves entries from the backlog to the queue.
-    fn refill(&mut self) {
-        while let Some(entry) = self.backlog.pop_front() {
-            if !self.try_push(&entry) {
-                self.backlog.push_front(entry);
-                return;
-            }
-        }
+    /// An entry that has completed and was counted.
+    pub(super) fn next_completion(&mut self) -> Option<Completion> {
+        lanes!(self, lanes => lanes.next_completion())
     }
 }
 
@@ -218,27 +266,17 @@ impl Ring {
         let target = if fixed { i32::from(index.0) } else { member.device.fd() };
         let moved = op.piece().filter(|_| !op.asks);
         let registered = moved.and_then(|piece| {
-            self.buffers.of(&self.entries.submitter(), arena, (piece, op.base, op.bytes))
+            self.buffers.of(&mut self.entries, arena, (piece, op.base, op.bytes))
         });
+        let lane = op.lane;
         let mut entry = entry(op, types::Fd(target), registered).user_data(id.to_bits());
         if fixed {
             entry = entry.flags(squeue::Flags::FIXED_FILE);
         }
         // SAFETY: the memory is the arena's, or the op's own list of parts, which isn't touched while
         // the op is in flight; the arena keeps what is in flight.
-        unsafe { self.entries.push(entry) };
+        unsafe { self.entries.push(lane, entry) };
     }
-}
-
-/// A ring with the options of this kernel for a single thread that waits in it.
-fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
-    entries: u32,
-) -> io::Result<IoUring<S, C>> {
-    let mut common = IoUring::<S, C>::builder();
-    common.setup_clamp().setup_submit_all().setup_cqsize(entries.saturating_mul(8));
-    let mut best = common.clone();
-    best.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
-    best.build(entries).or_else(|_| common.setup_coop_taskrun().build(entries))
 }
 
 /// `BLOCK_URING_CMD_DISCARD` of `linux/blkdev.h` (Linux 6.12): takes a byte offset and a length. Hole punching
@@ -303,15 +341,4 @@ fn look(fd: types::Fd, answer: *mut u8) -> squeue::Entry {
 
 fn flags(durable: bool) -> i32 {
     if durable { libc::RWF_DSYNC } else { 0 }
-}
-
-/// Temporary errors of submission: a timeout, a signal, or a full completion queue.
-fn passing(result: io::Result<usize>) -> io::Result<()> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(e) => match e.raw_os_error() {
-            Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
-            _ => Err(e),
-        },
-    }
 }

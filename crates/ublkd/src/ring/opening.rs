@@ -1,6 +1,7 @@
 //! Members are opened and closed.
 
 use std::io;
+use std::os::fd::RawFd;
 
 use det::Instant;
 use raidcore::units::DeviceId;
@@ -42,10 +43,13 @@ impl Ring {
         let passes = self.large_entries && self.registered_files;
         let passing = device.passthrough().filter(|_| passes).map(Passthrough::fd);
         if self.registered_files {
-            let submitter = self.entries.submitter();
-            submitter.register_files_update(index.0.into(), &[device.fd()])?;
+            let mut known = self.register_file(index.0.into(), device.fd());
             if let Some(fd) = passing {
-                submitter.register_files_update(passing_file(index), &[fd])?;
+                known = known.and_then(|()| self.register_file(passing_file(index), fd));
+            }
+            if let Err(error) = known {
+                self.forget_files(index);
+                return Err(error);
             }
         }
         let (drive, path) = (device.take_flash(), device.path().to_path_buf());
@@ -99,14 +103,24 @@ impl Ring {
                 self.drives.close(index, member.device);
             }
             if self.registered_files {
-                // Can only fail for a number out of range; then the file would stay open.
-                let submitter = self.entries.submitter();
-                let mut gone = submitter.register_files_update(index.0.into(), &[-1]);
-                if self.large_entries {
-                    gone = gone.and(submitter.register_files_update(passing_file(index), &[-1]));
-                }
-                assert!(gone.is_ok(), "a registered file could not be let go: {gone:?}");
+                self.forget_files(index);
             }
         }
+    }
+
+    fn forget_files(&mut self, index: MemberIndex) {
+        let mut gone = self.register_file(index.0.into(), -1);
+        if self.large_entries {
+            gone = gone.and(self.register_file(passing_file(index), -1));
+        }
+        // Can only fail for a number out of range, or if a thread has ended, which is told with the next
+        // submission.
+        if let Err(error) = gone {
+            tracing::error!(%error, "a registered file stays open");
+        }
+    }
+
+    fn register_file(&mut self, number: u32, file: RawFd) -> io::Result<()> {
+        self.entries.register(move |ring| ring.register_files_update(number, &[file]).map(drop))
     }
 }

@@ -56,13 +56,14 @@ impl Ring {
             unreachable!("a member stays while there is I/O on it");
         };
         let registered = op.piece().and_then(|piece| {
-            self.buffers.of(&self.entries.submitter(), arena, (piece, op.base, op.bytes))
+            self.buffers.of(&mut self.entries, arena, (piece, op.base, op.bytes))
         });
+        let lane = op.lane;
         let Command { code, bytes } = command(op, passthrough);
         let command = opcode::UringCmd80::new(types::Fixed(passing_file(index)), code).cmd(bytes);
         let entry = command.buf_index(registered).build().user_data(id.to_bits());
         // SAFETY: as of an op that goes through the block layer.
-        unsafe { self.entries.push_large(entry) };
+        unsafe { self.entries.push_large(lane, entry) };
     }
 
     /// A command has ended.

@@ -7,12 +7,14 @@ use raidlog::{GroupId, Pool};
 use super::*;
 use crate::arena::{Look, RUN_BLOCKS};
 use crate::flash;
+use crate::resident::Command;
 use crate::volume::{Buffer, Submissions, Volume, VolumeConfig};
 
 fn io_name(number: u64) -> IoName {
     IoName { group: GroupId(0), id: IoId(number) }
 }
 
+mod crew;
 mod passthrough;
 mod size;
 
@@ -23,7 +25,7 @@ struct World {
     ring: Ring,
     arena: Arena,
     volume: Volume,
-    _submissions: Submissions,
+    submissions: Submissions,
 }
 
 /// A ring of two entries over one device.
@@ -37,6 +39,11 @@ fn world_of(device: Device) -> World {
 
 /// Whether the memory of I/O is registered is up to the caller.
 fn world_with(device: Device, register_memory: bool) -> World {
+    world_on(1, device, register_memory)
+}
+
+/// A ring of so many threads.
+fn world_on(threads: u16, device: Device, register_memory: bool) -> World {
     let large_entries = device.passthrough().is_some();
     let (volume, submissions) = Volume::channel(VolumeConfig {
         name: "test".into(),
@@ -48,10 +55,11 @@ fn world_with(device: Device, register_memory: bool) -> World {
         tags: 40,
     });
     let arena = Arena::new(submissions.payload_memory(), &[Pool { count: 1, blocks: 1 }]).unwrap();
-    let config = RingConfig { entries: 2, large_entries, io_timeout: LIMIT, register_memory };
-    let mut ring = Ring::new(config, &arena, submissions.bell().fd()).unwrap();
+    let config =
+        RingConfig { entries: 2, threads, large_entries, io_timeout: LIMIT, register_memory };
+    let mut ring = Ring::new(config, &arena, submissions.bell()).unwrap();
     ring.open(Instant::ORIGIN, DEVICE, device).unwrap();
-    World { ring, arena, volume, _submissions: submissions }
+    World { ring, arena, volume, submissions }
 }
 
 impl World {
@@ -61,7 +69,13 @@ impl World {
     }
 
     fn submit_and_sleep(&mut self, limit: Option<Duration>) {
-        self.ring.submit_and_sleep(Instant::ORIGIN, &mut self.arena, limit).unwrap();
+        let bell = self.submissions.bell();
+        if bell.park(|| self.ring.has_news()) {
+            self.ring.submit_and_sleep(Instant::ORIGIN, &mut self.arena, limit).unwrap();
+            bell.unpark();
+        } else {
+            self.ring.submit(Instant::ORIGIN, &mut self.arena).unwrap();
+        }
     }
 
     /// The next I/O that has ended, at the origin of time.
@@ -82,7 +96,14 @@ fn mem(tag: Tag) -> Mem {
 
 #[test]
 fn more_io_than_the_queue_holds_is_carried_out() {
-    let mut world = world(tempfile::tempfile().unwrap());
+    for threads in [1, 2, 4] {
+        let file = tempfile::tempfile().unwrap();
+        write_and_read_much(world_on(threads, Device::from_file(file, 64), threads == 2));
+    }
+}
+
+fn write_and_read_much(mut world: World) {
+    world.ring.is_calm = false;
     let mut buffers = world.buffers(40);
     for (i, buffer) in (0..).zip(&mut buffers) {
         buffer.fill(i as u8 + 1);
@@ -230,11 +251,19 @@ fn a_device_that_hangs_is_let_go_of() {
 
 #[test]
 fn a_command_completes_by_its_place_and_number() {
-    use std::os::fd::AsFd;
-    let mut world = world(tempfile::tempfile().unwrap());
     // It completes any command.
     let null = File::open("/dev/null").unwrap();
-    let (place, numbers) = (CommandSlot(u16::MAX), [0, 7, u16::MAX]);
+    for (threads, queue) in [(1, None), (1, Some(7)), (3, None), (3, Some(0)), (3, Some(1))] {
+        let device = Device::from_file(tempfile::tempfile().unwrap(), 64);
+        let world = world_on(threads, device, false);
+        commands_complete(world, queue, &null);
+    }
+}
+
+fn commands_complete(mut world: World, queue: Option<u16>, null: &File) {
+    use std::os::fd::AsFd;
+    let (place, numbers) = (CommandSlot(300), [0, 7, u16::MAX]);
+    world.ring.seat(place, queue);
     for number in numbers {
         // SAFETY: it names no memory.
         let command = unsafe { Command::new(number, null.as_fd(), 0, [0; 16]) };
@@ -423,7 +452,7 @@ fn a_late_read_that_was_given_up_meets_nobody() {
 #[test]
 fn io_goes_on_where_memory_cant_be_registered() {
     let mut world = world_with(Device::from_file(tempfile::tempfile().unwrap(), 64), true);
-    world.ring.buffers = Buffers::new(&world.ring.entries.submitter(), 0);
+    world.ring.buffers = Buffers::new(&mut world.ring.entries, 0);
     let buffer = world.buffers(1).remove(0);
     write_at(&mut world, &buffer, 1, 7);
     assert_eq!(world.done(), (io_name(1), Ok(())));

@@ -8,8 +8,9 @@
 //! - A device gets larger with its volume, where the driver can do that, and never smaller.
 //! - A device in use is not removed ([`UblkServer::stop`]).
 //! - A start that fails leaves no new device behind.
-//! - Its queues are served by the array's thread, on the ring of member I/O. So when a server dies,
-//!   its last writes have ended before the driver gives the device to another.
+//! - Its queues are answered by the array's thread; the commands of each come from one thread. When a
+//!   server dies, its members stay locked until its last writes have ended, so that the next one goes
+//!   on with the device only after that.
 //! - All steps that can fail come before a device is taken over, such as getting buffers.
 
 mod abi;
@@ -147,16 +148,25 @@ pub struct UblkOptions {
     pub gives_up: bool,
     /// The logical block size for users. A device that was left keeps its own.
     pub logical_block: LogicalBlock,
-    /// The most requests under way, at most 4096. Each has a buffer of the volume for as long as the
-    /// device lives.
+    /// Hardware queues. A device that was left keeps its own.
+    pub queues: u16,
+    /// The most requests of each queue under way, at most 4096. Each has a buffer of the volume for as
+    /// long as the device lives.
     pub depth: u16,
 }
 
+/// The most hardware queues: the buffers of all are needed whoever serves the device next.
+const QUEUES_MAX: u16 = 4;
+
 impl UblkOptions {
-    /// The owner's device, with the first free number and 64 requests.
+    /// The owner's device, with the first free number: for an array of one thread with one queue of 64
+    /// requests, for others with a queue of 32 for each thread that talks to the kernel, up to four.
     #[must_use]
-    pub fn of(owner: NonZeroU64) -> Self {
-        Self { owner, id: None, gives_up: false, logical_block: LogicalBlock::Whole, depth: 64 }
+    pub fn of(owner: NonZeroU64, threads: u16) -> Self {
+        let queues = threads.saturating_sub(1).clamp(1, QUEUES_MAX);
+        let depth = if queues == 1 { 64 } else { 32 };
+        let logical_block = LogicalBlock::Whole;
+        Self { owner, id: None, gives_up: false, logical_block, queues, depth }
     }
 }
 
@@ -258,8 +268,7 @@ impl UblkServer {
         options: UblkOptions,
     ) -> Result<Self, UblkError> {
         let info = control.add(DeviceInfo {
-            // More queues would be served by the same thread.
-            queues: 1,
+            queues: options.queues.max(1),
             depth: options.depth.clamp(1, abi::DEPTH_MAX),
             request_bytes: request_bytes(volume),
             id: options.id.unwrap_or(abi::ANY_DEVICE),

@@ -1,4 +1,4 @@
-//! One hardware queue of a device, on the array's thread.
+//! One hardware queue of a device.
 //!
 //! Invariants:
 //! - A tag is with the driver, or with the volume, or has ended, and so is its buffer. The driver
@@ -22,7 +22,6 @@ use super::abi::{self, IoCommand};
 use super::descriptors::Descriptors;
 use super::request;
 use crate::resident::{Came, Command, Resident};
-use crate::thread::give_up_sys_admin;
 use crate::volume::Buffer;
 
 /// Where a tag is.
@@ -116,8 +115,11 @@ impl Queue {
 }
 
 impl Resident for Queue {
+    fn queue(&self) -> Option<u16> {
+        Some(self.number)
+    }
+
     fn begin(&mut self) -> Vec<Command> {
-        give_up_sys_admin();
         (0..self.slots.len() as u16).map(|tag| self.command(abi::Io::Fetch, tag, 0)).collect()
     }
 
