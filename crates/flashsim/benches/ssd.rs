@@ -14,7 +14,7 @@ fn write(ssd: &mut Ssd, now: &mut Instant, prng: &mut Prng, count: u64) {
     while done < count {
         while begun < count && begun - done < 64 {
             let page = prng.below(pages) as u32;
-            let command = Command { tag: begun, op: Op::Write, page, pages: 1 };
+            let command = Command { tag: begun, op: Op::Write, page, pages: 1, stream: 0 };
             ssd.submit(*now, command).expect("a page of the drive");
             begun += 1;
         }

@@ -32,6 +32,8 @@ pub enum Io {
     Write {
         /// They survive a power failure when it ends.
         durable: bool,
+        /// Their [stream](Command::stream).
+        stream: u16,
     },
     /// Forget the pages that lie within these bytes.
     Discard,
@@ -106,6 +108,8 @@ struct Flight {
     pages: u32,
     /// Whether a flush follows the write.
     durable: bool,
+    /// Of a write.
+    stream: u16,
     /// Commands that have not ended.
     left: u32,
     delayed_by_gc: bool,
@@ -168,14 +172,16 @@ impl RealTime {
             Io::Flush => (0, 0),
         };
         let volatile = self.ssd.profile().buffer.is_some_and(|buffer| !buffer.power_safe);
-        let (stage, durable) = match io {
-            Io::Read => (NextStep::Do(Op::Read), false),
-            Io::Write { durable } if first || last => {
-                (NextStep::ReadEdges { first, last }, durable && volatile)
-            }
-            Io::Write { durable } => (NextStep::Do(Op::Write), durable && volatile),
-            Io::Discard => (NextStep::Do(Op::Trim), false),
-            Io::Flush => (NextStep::Do(Op::Flush), false),
+        let (durable, stream) = match io {
+            Io::Write { durable, stream } => (durable && volatile, stream),
+            Io::Read | Io::Discard | Io::Flush => (false, 0),
+        };
+        let stage = match io {
+            Io::Read => NextStep::Do(Op::Read),
+            Io::Write { .. } if first || last => NextStep::ReadEdges { first, last },
+            Io::Write { .. } => NextStep::Do(Op::Write),
+            Io::Discard => NextStep::Do(Op::Trim),
+            Io::Flush => NextStep::Do(Op::Flush),
         };
         self.serial = self.serial.wrapping_add(1);
         let id = self.flights.add(Flight {
@@ -185,6 +191,7 @@ impl RealTime {
             page: u32::try_from(page).unwrap_or(u32::MAX),
             pages: u32::try_from(page_end.saturating_sub(page)).unwrap_or(u32::MAX),
             durable,
+            stream,
             left: 0,
             delayed_by_gc: false,
         });
@@ -330,8 +337,9 @@ impl RealTime {
 
     /// Gives the model a command, if it is one that the model can carry out.
     fn submit(&mut self, id: u32, op: Op, page: u32, pages: u32) {
-        let tag = u64::from(self.flights[id].serial) << 32 | u64::from(id);
-        let command = Command { tag, op, page, pages };
+        let Flight { serial, stream, .. } = self.flights[id];
+        let tag = u64::from(serial) << 32 | u64::from(id);
+        let command = Command { tag, op, page, pages, stream };
         if self.ssd.submit(self.ssd.now(), command).is_ok() {
             self.flights[id].left += 1;
         }

@@ -74,7 +74,7 @@ fn commands_allocate_nothing() {
                 }
                 let page = prng.below(u64::from(ssd.geometry().logical_pages) - 4) as u32;
                 let op = [Op::Read, Op::Write, Op::Write, Op::Trim][prng.below(4) as usize];
-                ssd.submit(ssd.now(), Command { tag, op, page, pages: 4 }).unwrap();
+                ssd.submit(ssd.now(), Command { tag, op, page, pages: 4, stream: 0 }).unwrap();
             }
         };
         run(50_000);

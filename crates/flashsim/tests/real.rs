@@ -43,7 +43,7 @@ fn time(drive: &mut RealTime, io: Io, at: u64, bytes: u64) -> Duration {
     ended[0].at - begin
 }
 
-const WRITE: Io = Io::Write { durable: false };
+const WRITE: Io = Io::Write { durable: false, stream: 0 };
 
 #[test]
 fn a_page_that_is_written_in_part_is_read_first() {
@@ -68,7 +68,7 @@ fn a_durable_write_waits_for_a_volatile_buffer_to_be_flushed() {
         let mut drive = opened(&profile, Precondition::Fresh);
         assert_eq!(time(&mut drive, WRITE, 0, 8192), Duration::from_micros(micros[0]));
         let mut drive = opened(&profile, Precondition::Fresh);
-        let durable = Io::Write { durable: true };
+        let durable = Io::Write { durable: true, stream: 0 };
         assert_eq!(time(&mut drive, durable, 0, 8192), Duration::from_micros(micros[1]));
     }
 }
@@ -107,7 +107,7 @@ fn requests(seed: u64, bytes: u64) -> Vec<Request> {
             0..4 => Io::Read,
             4 => Io::Flush,
             5 => Io::Discard,
-            6 => Io::Write { durable: true },
+            6 => Io::Write { durable: true, stream: 0 },
             _ => WRITE,
         };
         let place = prng.below(bytes / 4096) * 4096;

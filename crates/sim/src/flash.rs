@@ -36,7 +36,7 @@ impl Flash {
             IoOp::Discard => Op::Trim,
         };
         let (page, pages) = if op == Op::Flush { (0, 0) } else { (io.at.0 as u32, io.blocks) };
-        let command = Command { tag, op, page, pages };
+        let command = Command { tag, op, page, pages, stream: 0 };
         ssd.submit(now.max(self.looked_until), command).expect("the array lies within its disks");
         tag
     }

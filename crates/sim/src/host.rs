@@ -32,6 +32,7 @@ impl Host for World {
         self.trace(format_args!("begin {io:?}"));
         self.digest.add(io.at.0 << 16 | u64::from(io.device.0) << 8 | u64::from(io.blocks));
         checks::overlap::begins(group, &io, &self.ios);
+        checks::streams::begins(self.engine(), &self.areas, &io);
         let disk = &self.disks[io.device.0 as usize];
         let mut pending = Pending::new(&self.machine, &self.memory, disk, group, io);
         if let Some(flash) = &mut self.flash {

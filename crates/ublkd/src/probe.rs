@@ -80,7 +80,7 @@ impl Target {
     /// # Errors
     /// As [`Device::write_at`].
     pub fn write(&self, at: Pba, from: &[u8]) -> io::Result<()> {
-        let io = Io::Write { durable: false };
+        let io = Io::Write { durable: false, stream: 0 };
         self.timed(io, at, from.len() as u64, || self.device.write_at(at, from))
     }
 

@@ -13,6 +13,7 @@ pub(super) fn drive(args: &SwanArgs) -> DriveSpec {
         overwrites: 0.0,
         told: None,
         obeys: None,
+        streams: None,
         set: toml::Table::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! Invariants:
 //! - A block's count of valid pages is the number of its pages that hold a logical page.
 //! - A plane's blocks are free, open (at most one per stream), sealed, or its one victim.
+//! - Where the host has several streams, what collection moves has a stream of its own.
 //! - Data is only ever written to the next page of an open block.
 //! - The host leaves each plane enough room to collect a block, and to finish one that has begun.
 
@@ -29,8 +30,16 @@ use crate::stats::FlashStats;
 /// The sources of writes: their pages go to different blocks where the profile says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
-    Host,
+    /// The host's of this number, which the drive has.
+    Host(u16),
     Moved,
+}
+
+/// A page that the host writes, and its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Write {
+    pub(crate) lpn: Lpn,
+    pub(crate) stream: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +52,8 @@ struct OpenBlock {
 #[derive(Clone, Debug)]
 struct Plane {
     free: VecDeque<u32>,
-    open: [OpenBlock; 2],
+    /// Those of the host's streams, then that of what is moved.
+    open: Box<[OpenBlock]>,
     victim: Option<Moving>,
     /// Erases of its most worn block.
     most_erases: u32,
@@ -83,6 +93,8 @@ pub(crate) struct Ftl {
     next_plane: Vec<u32>,
     greedy: bool,
     separate: bool,
+    /// Of the host.
+    streams: u16,
     wear_leveling: Option<WearLeveling>,
     /// Free blocks of a plane at which it is collected, and above which that ends.
     start: u32,
@@ -100,7 +112,7 @@ impl Ftl {
             free: (0..geometry.blocks_per_plane)
                 .map(|block| plane * geometry.blocks_per_plane + block)
                 .collect(),
-            open: [full; 2],
+            open: vec![full; usize::from(profile.ftl.streams) + 1].into(),
             victim: None,
             most_erases: 0,
         };
@@ -120,7 +132,8 @@ impl Ftl {
             next_die: 0,
             next_plane: vec![0; geometry.dies as usize],
             greedy: profile.gc.victim == Victim::Greedy,
-            separate: profile.gc.separate,
+            separate: profile.gc.separate || profile.ftl.streams > 1,
+            streams: profile.ftl.streams,
             wear_leveling: profile.ftl.wear_leveling,
             start,
             stop: profile.share(profile.gc.stop.unwrap_or(profile.gc.start)).max(start),
@@ -144,16 +157,21 @@ impl Ftl {
         self.free[plane as usize]
     }
 
-    /// Pages that can be written before something has to be erased.
-    pub(crate) fn free_pages(&self, plane: u32) -> u32 {
-        let open = self.planes[plane as usize].open[0];
+    /// How many streams the host has.
+    pub(crate) fn streams(&self) -> u16 {
+        self.streams
+    }
+
+    /// Pages of a stream of the host that can be written before something has to be erased.
+    pub(crate) fn free_pages(&self, plane: u32, stream: u16) -> u32 {
+        let open = self.planes[plane as usize].open[usize::from(stream)];
         let in_open = if open.id == NONE { 0 } else { self.geometry.pages_per_block - open.next };
         self.free[plane as usize] * self.geometry.pages_per_block + in_open
     }
 
-    /// Whether the host can write to `plane` now and leave enough room to move its victim, or any
-    /// other block.
-    pub(crate) fn has_room(&self, plane: u32) -> bool {
+    /// Whether the host can write to `plane` now, in this stream, and leave enough room to move its
+    /// victim, or any other block.
+    pub(crate) fn has_room(&self, plane: u32, stream: u16) -> bool {
         let free = self.free[plane as usize];
         if free > 2 {
             return true;
@@ -164,22 +182,24 @@ impl Ftl {
             let valid = u32::from(self.blocks[moving.block as usize].valid);
             valid.next_multiple_of(g.pages_per_program)
         });
+        let own = left(plane.open[usize::from(stream)]);
         if !self.separate {
-            return left(plane.open[0]) + free * g.data_pages >= to_move + g.pages_per_program;
+            return own + free * g.data_pages >= to_move + g.pages_per_program;
         }
-        let room_to_move = |free: u32| left(plane.open[1]) + free * g.data_pages >= to_move;
-        left(plane.open[0]) > 0 || (free > 0 && room_to_move(free - 1))
+        let moved = left(plane.open[self.index(Stream::Moved)]);
+        let room_to_move = |free: u32| moved + free * g.data_pages >= to_move;
+        own > 0 || (free > 0 && room_to_move(free - 1))
     }
 
     /// The die for the next write; `waiting` gives the number of operations that wait for a die.
-    pub(crate) fn choose_die(&mut self, lpn: Lpn, waiting: impl Fn(u32) -> u32) -> u32 {
+    pub(crate) fn choose_die(&mut self, write: Write, waiting: impl Fn(u32) -> u32) -> u32 {
         let g = self.geometry;
         let best = match self.die_choice {
-            DieChoice::Static => return lpn % g.dies,
+            DieChoice::Static => return write.lpn % g.dies,
             DieChoice::RoundRobin => self.next_die,
             DieChoice::MostFree => first_best(self.next_die, g.dies, |die| {
-                let free = g.planes_of(die).map(|plane| u64::from(self.free_pages(plane)));
-                free.sum::<u64>()
+                let free = |plane| u64::from(self.free_pages(plane, write.stream));
+                g.planes_of(die).map(free).sum::<u64>()
             }),
             DieChoice::ShortestQueue => {
                 first_best(self.next_die, g.dies, |die| core::cmp::Reverse(waiting(die)))
@@ -189,28 +209,26 @@ impl Ftl {
         best
     }
 
-    /// The plane of `die` that would take a write of `lpn` now; `None` if no plane that may take it
-    /// has room.
-    pub(crate) fn peek_plane(&self, die: u32, lpn: Lpn) -> Option<u32> {
+    /// The plane of `die` that would take `write` now; `None` if no plane that may take it has room.
+    pub(crate) fn peek_plane(&self, die: u32, write: Write) -> Option<u32> {
         let g = &self.geometry;
         let from = g.planes_of(die).start;
         let next = self.next_plane[die as usize];
+        let has_room = |plane| self.has_room(from + plane, write.stream);
         let best = match self.plane_choice {
             _ if g.planes_per_die == 1 => 0,
-            PlaneChoice::Static => (lpn / g.dies) % g.planes_per_die,
-            PlaneChoice::RoundRobin => {
-                first_best(next, g.planes_per_die, |plane| self.has_room(from + plane))
-            }
+            PlaneChoice::Static => (write.lpn / g.dies) % g.planes_per_die,
+            PlaneChoice::RoundRobin => first_best(next, g.planes_per_die, has_room),
             PlaneChoice::MostFree => first_best(next, g.planes_per_die, |plane| {
-                (self.has_room(from + plane), self.free_pages(from + plane))
+                (has_room(plane), self.free_pages(from + plane, write.stream))
             }),
         };
-        self.has_room(from + best).then_some(from + best)
+        has_room(best).then_some(from + best)
     }
 
     /// As [`Ftl::peek_plane`]; where planes take turns, the next write goes to the next plane.
-    pub(crate) fn choose_plane(&mut self, die: u32, lpn: Lpn) -> Option<u32> {
-        let plane = self.peek_plane(die, lpn)?;
+    pub(crate) fn choose_plane(&mut self, die: u32, write: Write) -> Option<u32> {
+        let plane = self.peek_plane(die, write)?;
         self.next_plane[die as usize] = (plane + 1) % self.geometry.planes_per_die;
         Some(plane)
     }
@@ -364,9 +382,18 @@ impl Ftl {
             .filter(|&id| most - self.blocks[id as usize].erases >= gap)
     }
 
+    /// The place of a stream's open block in its plane.
+    fn index(&self, stream: Stream) -> usize {
+        match stream {
+            Stream::Host(number) => number.into(),
+            Stream::Moved if self.separate => self.streams.into(),
+            Stream::Moved => 0,
+        }
+    }
+
     /// The next page of the stream's open block, and the block if this page fills it.
     fn allocate(&mut self, plane: u32, stream: Stream) -> (Ppa, Option<u32>) {
-        let index = usize::from(self.separate && stream == Stream::Moved);
+        let index = self.index(stream);
         if self.planes[plane as usize].open[index].next == self.geometry.data_pages {
             let id = self.take_free(plane);
             self.blocks[id as usize].state = State::Open;
@@ -423,7 +450,7 @@ impl Ftl {
             assert_eq!(plane.free.len(), count(State::Free));
             assert_eq!(plane.free.len(), self.free[id as usize] as usize);
             assert_eq!(usize::from(plane.victim.is_some()), count(State::Victim));
-            assert!(count(State::Open) <= 2);
+            assert!(count(State::Open) <= usize::from(self.streams) + 1);
             let valid: u32 = blocks.iter().map(|block| u32::from(block.valid)).sum();
             assert_eq!(valid, self.valid[id as usize]);
         }

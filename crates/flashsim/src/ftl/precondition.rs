@@ -6,7 +6,10 @@
 
 use det::Prng;
 
-use super::{Ftl, Lpn, Step, Stream};
+use super::{Ftl, Lpn, Step, Stream, Write};
+
+/// The stream of writes that name none: a drive was used by a host that knows of none.
+const DEFAULT: Stream = Stream::Host(0);
 
 /// How a drive was used before the simulation starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +40,7 @@ impl Ftl {
             self.write_now(prng.below(pages.into()) as Lpn, &mut writer);
         }
         while writer.left > 0 {
-            self.pad(writer.plane, Stream::Host);
+            self.pad(writer.plane, DEFAULT);
             writer.left -= 1;
         }
     }
@@ -48,11 +51,12 @@ impl Ftl {
     /// If no plane of the die that the page belongs to has room.
     pub(crate) fn write_now(&mut self, lpn: Lpn, writer: &mut Writer) {
         if writer.left == 0 {
-            let die = self.choose_die(lpn, |_| 0);
-            writer.plane = self.choose_plane(die, lpn).expect("room for a write");
+            let write = Write { lpn, stream: 0 };
+            let die = self.choose_die(write, |_| 0);
+            writer.plane = self.choose_plane(die, write).expect("room for a write");
             writer.left = self.geometry.pages_per_program;
         }
-        self.write(lpn, writer.plane, Stream::Host);
+        self.write(lpn, writer.plane, DEFAULT);
         self.stats.programmed += 1;
         writer.left -= 1;
         if writer.left == 0 && self.free_blocks(writer.plane) <= self.start {

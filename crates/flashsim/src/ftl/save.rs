@@ -5,7 +5,7 @@
 //! whatever the numbers are: among them that a plane has the room to collect a block.
 
 use super::block::{NONE, State};
-use super::{Ftl, Lpn, Moving, OpenBlock, Place, Ppa};
+use super::{Ftl, Lpn, Moving, OpenBlock, Place, Ppa, Stream};
 use crate::profile::Profile;
 use crate::save::{Reader, RestoreError, Writer};
 
@@ -20,7 +20,7 @@ impl Ftl {
         for (number, plane) in (0u32..).zip(&self.planes) {
             out.list(plane.free.iter().copied());
             out.list(self.victims.sealed(&self.blocks, number));
-            for open in plane.open {
+            for open in &plane.open {
                 out.u32(open.id);
                 out.u32(open.next);
             }
@@ -87,7 +87,7 @@ impl Ftl {
         placed: &mut Placed,
         sealed: &mut Vec<u32>,
     ) -> Result<(), RestoreError> {
-        let g = self.geometry;
+        let (g, streams) = (self.geometry, usize::from(self.streams));
         let blocks = plane * g.blocks_per_plane..(plane + 1) * g.blocks_per_plane;
         let mut place = |id, input: &mut _| placed.place(id, &blocks, input);
         let state = &mut self.planes[plane as usize];
@@ -101,14 +101,14 @@ impl Ftl {
             self.blocks[id as usize].state = State::Sealed;
             sealed.push(id);
         }
-        for open in 0..2 {
+        for open in 0..state.open.len() {
             let (id, next) = (input.u32()?, input.below(g.data_pages + 1, "a page of no block")?);
             if next < g.data_pages {
                 place(Some(id), input)?;
                 self.blocks[id as usize].state = State::Open;
             }
             let known = id == NONE || blocks.contains(&id);
-            let used = open == 0 || self.separate || next == g.data_pages;
+            let used = open < streams || self.separate || next == g.data_pages;
             if !known || !used || !next.is_multiple_of(g.pages_per_program) {
                 return Err(RestoreError::Impossible("a block that can't be written to"));
             }
@@ -154,7 +154,7 @@ impl Ftl {
             let valid = u32::from(self.blocks[moving.block as usize].valid);
             valid.next_multiple_of(g.pages_per_program)
         });
-        let open = state.open[usize::from(self.separate)];
+        let open = state.open[self.index(Stream::Moved)];
         let left = u64::from(g.data_pages - open.next);
         left + u64::from(self.free[plane as usize]) * u64::from(g.data_pages) >= u64::from(to_move)
     }

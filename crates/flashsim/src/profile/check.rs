@@ -27,6 +27,7 @@ fn sizes(p: &Profile) -> Result<(), ProfileError> {
     range("geometry.blocks", g.blocks.into(), 8.0, 1e9, "at least 8")?;
     range("geometry.page_bytes", g.page_bytes.into(), 512.0, 1e6, "from 512 to 1000000")?;
     range("ftl.mapping_bytes", p.mapping_bytes().into(), 512.0, 1e6, "from 512 to 1000000")?;
+    range("ftl.streams", p.ftl.streams.into(), 1.0, 128.0, "from 1 to 128")?;
     range("ftl.spare", p.ftl.spare, 0.001, 0.9, "from 0.001 to 0.9")?;
     match p.gc.victim {
         Victim::DChoices(d) => {
@@ -97,8 +98,10 @@ fn multiples(p: &Profile) -> Result<(), ProfileError> {
     }
     let in_program = u64::from(n.program_pages) * in_row;
     let buffered = p.buffer.map_or(0, |buffer| u64::from(buffer.kib) * 1024 / mapping);
-    if (p.buffer.is_some() || in_program > 1) && buffered < in_program {
-        let least = (in_program * mapping).div_ceil(1024);
+    // A program of each stream may be gathered.
+    let gathered = in_program * u64::from(p.ftl.streams);
+    if (p.buffer.is_some() || in_program > 1) && buffered < gathered {
+        let least = (gathered * mapping).div_ceil(1024);
         return Err(ProfileError::NeedsBuffer { pages: in_program, least });
     }
     for (key, is_static, places) in [

@@ -72,8 +72,7 @@ pub enum ProfileError {
     /// Garbage collection would have to keep more blocks free than there can be.
     #[error(
         "{key} keeps {free} blocks of a plane free, but only {spare} are spare: when the drive is \
-         full, no garbage is left to collect before that (it must be at most {}){}",
-        spare.saturating_sub(3),
+         full, no garbage is left to collect before that (it must be at most {most}){}",
         larger(*enough)
     )]
     NoRoomToCollect {
@@ -83,6 +82,8 @@ pub enum ProfileError {
         free: u32,
         /// Blocks that are spare.
         spare: u32,
+        /// How many it can keep free.
+        most: u32,
         /// Blocks of a plane with which the same shares leave room, if there is such a number.
         enough: Option<u32>,
     },
@@ -120,7 +121,7 @@ pub enum ProfileError {
     /// The flash can't program single pages, and there is no buffer to gather them in.
     #[error(
         "the flash programs {pages} pages at once, so there must be a [buffer] of at least \
-         {least} KiB to gather them in"
+         {least} KiB to gather them in, those of each stream by themselves"
     )]
     NeedsBuffer {
         /// Pages of `mapping_bytes` in a program.

@@ -19,6 +19,7 @@ pub use builtin::{BUILTIN, Builtin};
 pub use bus::{Bus, Commands};
 pub use error::ProfileError;
 pub use lines::line_of;
+pub use thresholds::GcLimits;
 
 /// Everything that the model needs to know about a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,6 +129,11 @@ pub struct Translation {
     /// How many reads can overtake the oldest program that waits for a die.
     #[serde(default)]
     pub reads_first: u32,
+    /// Streams that the host can name in its writes: pages of different ones are in different blocks (of
+    /// NVMe's Flexible Data Placement, the placement handles). With several, what collection moves is in
+    /// blocks of its own, of all streams together: they are isolated initially.
+    #[serde(default = "one_stream", skip_serializing_if = "is_one_stream")]
+    pub streams: u16,
     /// Even out the wear.
     pub wear_leveling: Option<WearLeveling>,
 }
@@ -329,19 +335,6 @@ pub struct ReadRetry {
     pub limit: u32,
 }
 
-/// Shares of a plane's blocks by which a drive collects when it decides by itself, in whole blocks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GcLimits {
-    /// So many are free when collection must start ...
-    pub start: f64,
-    /// ... and when it ends.
-    pub stop: f64,
-    /// So many are free when the drive collects whatever it is told.
-    pub hard: f64,
-    /// So many are not offered to the host.
-    pub spare: f64,
-}
-
 impl Profile {
     /// A profile from TOML text; `origin` names it in errors.
     ///
@@ -432,21 +425,6 @@ impl Profile {
         check::check(self)
     }
 
-    /// The drive's own thresholds.
-    #[must_use]
-    pub fn gc_limits(&self) -> GcLimits {
-        let hard = self.share(self.gc.hard).max(1);
-        let start = self.share(self.gc.start).max(hard);
-        let stop = self.share(self.gc.stop.unwrap_or(self.gc.start)).max(start) + 1;
-        let share = |blocks| f64::from(blocks) / f64::from(self.geometry.blocks);
-        GcLimits {
-            start: share(start),
-            stop: share(stop),
-            hard: share(hard),
-            spare: share(self.spare_blocks()),
-        }
-    }
-
     /// Bytes that one entry of the map covers: a *page* everywhere outside of profiles.
     #[must_use]
     pub fn mapping_bytes(&self) -> u32 {
@@ -487,4 +465,12 @@ fn part(share: f64, blocks: u32) -> u32 {
 
 fn one() -> u32 {
     1
+}
+
+fn one_stream() -> u16 {
+    1
+}
+
+fn is_one_stream(&streams: &u16) -> bool {
+    streams == 1
 }

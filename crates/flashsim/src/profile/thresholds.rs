@@ -6,7 +6,40 @@ use super::{Profile, ProfileError, part};
 /// How many larger planes are tried, each 8 blocks larger, to say which is large enough.
 const MORE_MAX: u32 = 4096;
 
+/// Shares of a plane's blocks by which a drive collects when it decides by itself, in whole blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GcLimits {
+    /// So many are free when collection must start ...
+    pub start: f64,
+    /// ... and when it ends.
+    pub stop: f64,
+    /// So many are free when the drive collects whatever it is told.
+    pub hard: f64,
+    /// So many are not offered to the host.
+    pub spare: f64,
+}
+
 impl Profile {
+    /// The drive's own thresholds.
+    #[must_use]
+    pub fn gc_limits(&self) -> GcLimits {
+        let hard = self.share(self.gc.hard).max(1);
+        let start = self.share(self.gc.start).max(hard);
+        let stop = self.share(self.gc.stop.unwrap_or(self.gc.start)).max(start) + 1;
+        let share = |blocks| f64::from(blocks) / f64::from(self.geometry.blocks);
+        GcLimits {
+            start: share(start),
+            stop: share(stop),
+            hard: share(hard),
+            spare: share(self.spare_blocks()),
+        }
+    }
+
+    /// How many blocks of a plane may be written to, or collected, at a time.
+    pub(crate) fn blocks_at_work(&self) -> u32 {
+        2 + u32::from(self.ftl.streams)
+    }
+
     /// Thresholds that are different shares and, with this drive's few blocks, the same number of blocks:
     /// the lower one, the higher one, and the number.
     #[must_use]
@@ -51,10 +84,11 @@ pub(super) fn thresholds(p: &Profile) -> Result<(), ProfileError> {
     for (key, share) in &all {
         range(key, *share, 0.0, 1.0, "from 0 to 1")?;
     }
+    let at_work = p.blocks_at_work();
     // How many of so many blocks are spare, and by which key more than what can be spared stay free.
     let lacking = |blocks| {
         let spare = part(p.ftl.spare, blocks);
-        let lacks = |&&(_, share): &&(&'static str, f64)| part(share, blocks) + 3 > spare;
+        let lacks = |&&(_, share): &&(&'static str, f64)| part(share, blocks) + at_work > spare;
         (spare, all.iter().find(lacks))
     };
     let blocks = p.geometry.blocks;
@@ -65,6 +99,7 @@ pub(super) fn thresholds(p: &Profile) -> Result<(), ProfileError> {
             key,
             free: part(share, blocks),
             spare,
+            most: spare.saturating_sub(at_work),
             enough,
         });
     }
@@ -83,9 +118,9 @@ fn gain(p: &Profile) -> Result<(), ProfileError> {
     let sizes = p.sizes();
     let (block, program) = (sizes.data_pages, sizes.pages_per_program);
     let free = p.share(p.gc.hard).max(1);
-    // Two blocks are being written.
-    let garbage = u64::from(p.spare_blocks() - free - 2) * u64::from(block);
-    let sealed = u64::from(p.geometry.blocks - free - 2);
+    let written = u32::from(p.ftl.streams) + 1;
+    let garbage = u64::from(p.spare_blocks() - free - written) * u64::from(block);
+    let sealed = u64::from(p.geometry.blocks - free - written);
     if program > 1 && garbage <= sealed * u64::from(program - 1) {
         return Err(ProfileError::NoGain { block, program });
     }

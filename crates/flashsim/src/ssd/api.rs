@@ -31,6 +31,9 @@ pub struct Command {
     pub page: u32,
     /// How many pages.
     pub pages: u32,
+    /// The stream of a write: its pages do not share blocks with those of other streams. Of numbers that
+    /// the drive doesn't have, its last. Ignored of what is no write.
+    pub stream: u16,
 }
 
 /// A command has ended.

@@ -1,15 +1,16 @@
 //! The write buffer: pages that have been acknowledged and wait to be programmed.
 //!
-//! Invariants: a slot is free, gathered until a program is complete, or part of a destage job. The
-//! pages of an epoch are those that were buffered between two flushes.
+//! Invariants: a slot is free, gathered until a program of its stream is complete, or part of a destage
+//! job. The pages of an epoch are those that were buffered between two flushes.
 
 use std::collections::VecDeque;
 
 use super::work::NONE;
+use crate::ftl::Write;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    lpn: u32,
+    write: Write,
     next: u32,
     epoch: u64,
 }
@@ -21,12 +22,21 @@ pub(crate) struct Batch {
     pub(crate) pages: u32,
 }
 
+/// Slots that are gathered for the next program of a stream.
+#[derive(Clone, Copy, Debug)]
+struct Gathered {
+    batch: Batch,
+    last: u32,
+}
+
+const NOTHING: Gathered = Gathered { batch: Batch { slot: NONE, pages: 0 }, last: NONE };
+
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    gathered: Batch,
-    last: u32,
+    /// By stream.
+    gathered: Box<[Gathered]>,
     pub(crate) power_safe: bool,
     /// Write commands that wait for slots.
     pub(crate) writers: VecDeque<u32>,
@@ -38,12 +48,12 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    pub(crate) fn new(pages: u32, power_safe: bool) -> Self {
+    pub(crate) fn new(pages: u32, power_safe: bool, streams: u16) -> Self {
+        let empty = Slot { write: Write { lpn: NONE, stream: 0 }, next: NONE, epoch: 0 };
         Self {
-            slots: vec![Slot { lpn: NONE, next: NONE, epoch: 0 }; pages as usize],
+            slots: vec![empty; pages as usize],
             free: (0..pages).rev().collect(),
-            gathered: Batch { slot: NONE, pages: 0 },
-            last: NONE,
+            gathered: vec![NOTHING; streams.into()].into(),
             power_safe,
             writers: VecDeque::new(),
             flushes: VecDeque::new(),
@@ -61,9 +71,9 @@ impl Buffer {
         self.free.len() as u32
     }
 
-    /// The first slot that is gathered, if one is.
-    pub(crate) fn gathered(&self) -> Option<u32> {
-        (self.gathered.pages > 0).then_some(self.gathered.slot)
+    /// The first slot that is gathered, of each stream that has one.
+    pub(crate) fn gathered(&self) -> impl Iterator<Item = u32> {
+        self.gathered.iter().filter(|of| of.batch.pages > 0).map(|of| of.batch.slot)
     }
 
     /// `slot`, and the slots that are programmed with it.
@@ -71,32 +81,33 @@ impl Buffer {
         core::iter::successors(Some(slot), |&slot| Some(self.next(slot)).filter(|&at| at != NONE))
     }
 
-    /// A slot for `lpn`, which is gathered for the next program.
-    pub(crate) fn add(&mut self, lpn: u32) -> Option<u32> {
+    /// A slot for a page, which is gathered for the next program of its stream.
+    pub(crate) fn add(&mut self, write: Write) -> Option<u32> {
         let id = self.free.pop()?;
         let epoch = self.first_epoch + self.epochs.len() as u64 - 1;
-        self.slots[id as usize] = Slot { lpn, next: NONE, epoch };
-        match self.last {
-            NONE => self.gathered.slot = id,
+        self.slots[id as usize] = Slot { write, next: NONE, epoch };
+        let of = &mut self.gathered[usize::from(write.stream)];
+        match of.last {
+            NONE => of.batch.slot = id,
             last => self.slots[last as usize].next = id,
         }
-        self.last = id;
-        self.gathered.pages += 1;
+        of.last = id;
+        of.batch.pages += 1;
         *self.epochs.back_mut().expect("the current epoch") += 1;
         Some(id)
     }
 
-    /// The gathered slots, if there are at least `pages` of them.
-    pub(crate) fn batch(&mut self, pages: u32) -> Option<Batch> {
-        if self.gathered.pages < pages.max(1) {
+    /// The gathered slots of a stream, if there are at least `pages` of them.
+    pub(crate) fn batch(&mut self, stream: u16, pages: u32) -> Option<Batch> {
+        let of = &mut self.gathered[usize::from(stream)];
+        if of.batch.pages < pages.max(1) {
             return None;
         }
-        self.last = NONE;
-        Some(core::mem::replace(&mut self.gathered, Batch { slot: NONE, pages: 0 }))
+        Some(core::mem::replace(of, NOTHING).batch)
     }
 
-    pub(crate) fn lpn(&self, slot: u32) -> u32 {
-        self.slots[slot as usize].lpn
+    pub(crate) fn write(&self, slot: u32) -> Write {
+        self.slots[slot as usize].write
     }
 
     pub(crate) fn next(&self, slot: u32) -> u32 {

@@ -3,6 +3,7 @@
 use super::die_gc::DieGc;
 use super::pool::Pool;
 use super::work::{NONE, Work};
+use crate::ftl::Write;
 
 /// One operation for the host on one die.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ pub(crate) enum JobKind {
     /// A row of this plane, with its number in its block.
     Read { plane: u32, row: u32 },
     /// This logical page.
-    Program { lpn: u32 },
+    Program { write: Write },
     /// The pages in the slots of the write buffer from this one on.
     Destage { slot: u32 },
 }

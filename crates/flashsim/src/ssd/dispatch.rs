@@ -53,10 +53,10 @@ impl Ssd {
         let Some(job) = self.find(id, eligible) else { return false };
         let plane = match self.jobs[job.1].kind {
             JobKind::Read { .. } => None,
-            JobKind::Program { lpn } => self.ftl.choose_plane(id, lpn),
+            JobKind::Program { write } => self.ftl.choose_plane(id, write),
             JobKind::Destage { slot } => {
-                let lpn = self.buffer.as_ref().expect("a write buffer").lpn(slot);
-                self.ftl.choose_plane(id, lpn)
+                let write = self.buffer.as_ref().expect("a write buffer").write(slot);
+                self.ftl.choose_plane(id, write)
             }
         };
         self.start(id, job, eligible, plane);
@@ -86,16 +86,12 @@ impl Ssd {
     }
 
     fn may_begin(&self, id: u32, job: u32, eligible: Eligible) -> bool {
-        let job = &self.jobs[job];
-        if let JobKind::Read { plane, .. } = job.kind {
-            return eligible != Eligible::Beside(plane);
-        }
-        let lpn = match job.kind {
-            JobKind::Program { lpn } => lpn,
-            JobKind::Destage { slot } => self.buffer.as_ref().map_or(0, |buffer| buffer.lpn(slot)),
-            JobKind::Read { .. } => 0,
+        let write = match self.jobs[job].kind {
+            JobKind::Read { plane, .. } => return eligible != Eligible::Beside(plane),
+            JobKind::Program { write } => write,
+            JobKind::Destage { slot } => self.buffer.as_ref().expect("a write buffer").write(slot),
         };
-        match (eligible, self.ftl.peek_plane(id, lpn)) {
+        match (eligible, self.ftl.peek_plane(id, write)) {
             (_, None) | (Eligible::Reads, _) => false,
             (Eligible::Beside(busy), Some(plane)) => plane != busy,
             (Eligible::All, Some(_)) => true,
@@ -200,9 +196,9 @@ impl Ssd {
     fn start_program(&mut self, id: u32, job: u32, plane: u32) {
         let filled = match self.jobs[job].kind {
             JobKind::Destage { slot } => self.write_slots(slot, plane),
-            JobKind::Program { lpn } => {
+            JobKind::Program { write } => {
                 self.ftl.stats.programmed += 1;
-                self.ftl.write(lpn, plane, Stream::Host)
+                self.ftl.write(write.lpn, plane, Stream::Host(write.stream))
             }
             JobKind::Read { .. } => false,
         };
@@ -216,19 +212,22 @@ impl Ssd {
     /// Writes what is in these slots of the buffer, and completes the program.
     fn write_slots(&mut self, mut slot: u32, plane: u32) -> bool {
         let (mut left, mut filled) = (self.geometry().pages_per_program, false);
+        // All have the stream of the first.
+        let buffer = self.buffer.as_ref().expect("a write buffer");
+        let stream = Stream::Host(buffer.write(slot).stream);
         while slot != NONE {
             let buffer = self.buffer.as_ref().expect("a write buffer");
-            let (lpn, next) = (buffer.lpn(slot), buffer.next(slot));
+            let (lpn, next) = (buffer.write(slot).lpn, buffer.next(slot));
             // A page that was trimmed or overwritten since is not programmed.
             if self.ftl.place(lpn) == Place::Buffer(slot) {
-                filled |= self.ftl.write(lpn, plane, Stream::Host);
+                filled |= self.ftl.write(lpn, plane, stream);
                 self.ftl.stats.programmed += 1;
                 left -= 1;
             }
             slot = next;
         }
         for _ in 0..left {
-            filled |= self.ftl.pad(plane, Stream::Host);
+            filled |= self.ftl.pad(plane, stream);
         }
         filled
     }

@@ -8,7 +8,7 @@ use super::die::{Job, JobKind};
 use super::event::Event;
 use super::work::NONE;
 use super::{Completion, Op, Ssd};
-use crate::ftl::Place;
+use crate::ftl::{Place, Write};
 
 impl Ssd {
     /// A command has arrived, a write with all its data.
@@ -23,8 +23,9 @@ impl Ssd {
             Op::Write => {
                 self.stats.pages_written += u64::from(command.pages);
                 for lpn in command.page..command.page + command.pages {
-                    let die = self.choose_die(lpn);
-                    self.queue(die, JobKind::Program { lpn }, id, 1);
+                    let write = Write { lpn, stream: command.stream };
+                    let die = self.choose_die(write);
+                    self.queue(die, JobKind::Program { write }, id, 1);
                 }
             }
             Op::Trim => {
@@ -96,9 +97,10 @@ impl Ssd {
                 self.stats.pages_coalesced += 1;
             } else {
                 let buffer = self.buffer.as_mut().expect("a write buffer");
-                let Some(slot) = buffer.add(lpn) else { return false };
+                let write = Write { lpn, stream: command.stream };
+                let Some(slot) = buffer.add(write) else { return false };
                 self.ftl.put_in_buffer(lpn, slot);
-                self.destage(program);
+                self.destage(command.stream, program);
             }
             self.commands[id].left -= 1;
         }
@@ -106,12 +108,12 @@ impl Ssd {
         true
     }
 
-    /// Queues a program of what the buffer has gathered, if there are at least `pages` pages.
-    pub(super) fn destage(&mut self, pages: u32) {
+    /// Queues a program of what the buffer has gathered of a stream, if there are at least `pages` pages.
+    pub(super) fn destage(&mut self, stream: u16, pages: u32) {
         let buffer = self.buffer.as_mut().expect("a write buffer");
-        let Some(batch) = buffer.batch(pages) else { return };
-        let lpn = buffer.lpn(batch.slot);
-        let die = self.choose_die(lpn);
+        let Some(batch) = buffer.batch(stream, pages) else { return };
+        let write = buffer.write(batch.slot);
+        let die = self.choose_die(write);
         self.queue(die, JobKind::Destage { slot: batch.slot }, NONE, batch.pages);
     }
 
@@ -121,7 +123,7 @@ impl Ssd {
             self.complete(id);
             return;
         }
-        self.destage(1);
+        (0..self.ftl.streams()).for_each(|stream| self.destage(stream, 1));
         self.buffer.as_mut().expect("a write buffer").flush(id);
         self.end_flushes();
     }
@@ -132,9 +134,9 @@ impl Ssd {
         }
     }
 
-    fn choose_die(&mut self, lpn: u32) -> u32 {
+    fn choose_die(&mut self, write: Write) -> u32 {
         let dies = &self.dies;
-        self.ftl.choose_die(lpn, |die| {
+        self.ftl.choose_die(write, |die| {
             let die = &dies[die as usize];
             die.waiting + u32::from(die.running.is_some())
         })

@@ -113,7 +113,7 @@ impl Ssd {
         let geometry = *ftl.geometry();
         let buffer = profile.buffer.map(|buffer| {
             let pages = u64::from(buffer.kib) * 1024 / u64::from(geometry.page_bytes);
-            Buffer::new(pages as u32, buffer.power_safe)
+            Buffer::new(pages as u32, buffer.power_safe, profile.ftl.streams)
         });
         Self {
             timing: Timing::new(profile, &geometry),
@@ -148,8 +148,9 @@ impl Ssd {
     ///
     /// # Panics
     /// If `now` is before an earlier call's.
-    pub fn submit(&mut self, now: Instant, command: Command) -> Result<(), CommandError> {
+    pub fn submit(&mut self, now: Instant, mut command: Command) -> Result<(), CommandError> {
         self.accept(&command)?;
+        command.stream = command.stream.min(self.ftl.streams() - 1);
         self.advance(now);
         let pages = command.pages;
         let id = self.commands.add(Pending {

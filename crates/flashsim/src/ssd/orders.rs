@@ -40,7 +40,7 @@ impl Levels {
 
 /// A share of a plane's blocks, of which at most as many can be free as the drive has to spare.
 fn in_blocks(share: f64, profile: &Profile) -> u32 {
-    let most = profile.spare_blocks().saturating_sub(3);
+    let most = profile.spare_blocks().saturating_sub(profile.blocks_at_work());
     profile.share(share.clamp(0.0, 1.0)).min(most)
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Ssd;
 use super::die::{Die, JobKind};
 use super::work::NONE;
-use crate::ftl::{Ftl, Place};
+use crate::ftl::{Ftl, Place, Write};
 use crate::profile::Profile;
 use crate::save::{Reader, RestoreError, Writer};
 use crate::stats::Stats;
@@ -64,11 +64,15 @@ impl Ssd {
         (0..self.dies.len() as u32).for_each(|die| out.u32(self.gc_cursor(die)));
         (0..self.geometry().planes).for_each(|plane| out.u32(u32::from(self.is_low(plane))));
         self.ftl.save(&mut out);
-        let wanted = |(slot, lpn)| match self.ftl.place(lpn) {
+        let wanted = |(slot, Write { lpn, .. })| match self.ftl.place(lpn) {
             Place::Buffer(at) if at == slot => lpn,
             Place::Buffer(_) | Place::Flash(_) | Place::Unmapped => lpn | STALE,
         };
         out.list(self.waiting_slots().map(wanted));
+        // Earlier releases know nothing of streams, nor of profiles with several.
+        if self.ftl.streams() > 1 {
+            self.waiting_slots().for_each(|(_, write)| out.u32(write.stream.into()));
+        }
         out.finish()
     }
 
@@ -112,7 +116,7 @@ impl Ssd {
     }
 
     /// Slots of the write buffer whose programs have not begun, and their pages.
-    fn waiting_slots(&self) -> impl Iterator<Item = (u32, u32)> {
+    fn waiting_slots(&self) -> impl Iterator<Item = (u32, Write)> {
         let jobs = self.dies.iter().flat_map(|die| {
             let first = Some(die.first_waiting()).filter(|at| at.1 != NONE);
             core::iter::successors(first, |&at| {
@@ -124,10 +128,10 @@ impl Ssd {
             JobKind::Read { .. } | JobKind::Program { .. } => None,
         });
         let buffer = self.buffer.as_ref();
-        let gathered = buffer.and_then(|buffer| buffer.gathered());
+        let gathered = buffer.into_iter().flat_map(|buffer| buffer.gathered());
         destaging.chain(gathered).flat_map(move |first| {
             let slots = buffer.into_iter().flat_map(move |buffer| buffer.chain(first));
-            slots.filter_map(move |slot| Some((slot, buffer?.lpn(slot))))
+            slots.filter_map(move |slot| Some((slot, buffer?.write(slot))))
         })
     }
 
@@ -135,20 +139,28 @@ impl Ssd {
         let program = self.geometry().pages_per_program;
         let logical_pages = self.geometry().logical_pages;
         let room = self.buffer.as_ref().map_or(0, |buffer| buffer.free());
+        let mut waiting = Vec::new();
         for _ in 0..input.length(room)? {
-            let value = input.u32()?;
+            waiting.push((input.u32()?, 0));
+        }
+        let streams = self.ftl.streams();
+        for (_, stream) in waiting.iter_mut().filter(|_| streams > 1) {
+            *stream = input.below(streams.into(), "a stream that it doesn't have")? as u16;
+        }
+        for (value, stream) in waiting {
             let (lpn, stale) = (value & !STALE, value & STALE != 0);
             let wrong = RestoreError::Impossible("a page is buffered that can't be");
             if lpn >= logical_pages || (!stale && self.ftl.place(lpn) != Place::Unmapped) {
                 return Err(wrong);
             }
-            let Some(slot) = self.buffer.as_mut().and_then(|buffer| buffer.add(lpn)) else {
+            let write = Write { lpn, stream };
+            let Some(slot) = self.buffer.as_mut().and_then(|buffer| buffer.add(write)) else {
                 return Err(wrong);
             };
             if !stale {
                 self.ftl.put_in_buffer(lpn, slot);
             }
-            self.destage(program);
+            self.destage(stream, program);
         }
         Ok(())
     }

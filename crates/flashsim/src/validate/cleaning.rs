@@ -48,6 +48,7 @@ pub(super) fn plane(victim: Victim, pages: u32, logical: u32, alpha: f64) -> Pro
             die: DieChoice::Static,
             plane: PlaneChoice::Static,
             reads_first: 0,
+            streams: 1,
             wear_leveling: None,
         },
         gc: Collection {
@@ -96,7 +97,7 @@ fn measure(profile: &Profile, writes: Option<&Classes>, overwrites: f64, seed: u
             None => prng.below(logical.into()) as u32,
         };
         ftl.write_now(lpn, &mut writer);
-        free += u64::from(ftl.free_pages(0));
+        free += u64::from(ftl.free_pages(0, 0));
     }
     let programmed = (ftl.stats.programmed - before.programmed) as f64;
     let moved = (ftl.stats.moved - before.moved) as f64;

@@ -46,7 +46,7 @@ fn run(op: Op, sequential: bool, count: u64, seed: u64) -> Run {
         } else {
             random_extent(&mut prng)
         };
-        let command = Command { tag, op, page: page as u32, pages: pages as u32 };
+        let command = Command { tag, op, page: page as u32, pages: pages as u32, stream: 0 };
         ssd.submit(Instant(now as u64), command).expect("pages of it");
         ssd.poll(Instant(now as u64), &mut ended);
         ended.drain(..).for_each(|done| latency.add(done.latency.as_nanos() as f64 / 1e6));

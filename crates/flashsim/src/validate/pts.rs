@@ -55,7 +55,7 @@ fn step_times(ssd: &mut Ssd, step: u64, steps: u64) -> Vec<f64> {
     while (times.len() as u64) < steps {
         while begun - done < 8 {
             let page = prng.below(logical) as u32;
-            let command = Command { tag: begun, op: Op::Write, page, pages: 1 };
+            let command = Command { tag: begun, op: Op::Write, page, pages: 1, stream: 0 };
             ssd.submit(now, command).expect("a page of it");
             begun += 1;
         }

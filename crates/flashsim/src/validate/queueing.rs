@@ -62,7 +62,8 @@ pub(super) fn closed_loop(
         while begun < count && begun - done < depth.into() {
             let (op, pages) = next(&mut prng);
             let page = prng.below(u64::from(logical - pages) + 1) as u32;
-            ssd.submit(now, Command { tag: begun, op, page, pages }).expect("pages of it");
+            ssd.submit(now, Command { tag: begun, op, page, pages, stream: 0 })
+                .expect("pages of it");
             begun += 1;
         }
         now = ssd.next().expect("commands are under way");
@@ -89,7 +90,7 @@ pub fn md1(depth: Depth) -> Vec<Row> {
         for tag in 0..count {
             now += exponential(&mut prng, service / rho);
             let page = prng.below(ssd.geometry().logical_pages.into()) as u32;
-            let command = Command { tag, op: Op::Read, page, pages: 1 };
+            let command = Command { tag, op: Op::Read, page, pages: 1, stream: 0 };
             ssd.submit(Instant(now as u64), command).expect("a page of it");
             ssd.poll(Instant(now as u64), &mut ended);
             ended.drain(..).for_each(|done| latency.add(done.latency.as_nanos() as f64));

@@ -4,6 +4,7 @@ mod any;
 mod channel;
 mod orders;
 mod save;
+mod streams;
 
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ fn drain(ssd: &mut Ssd) -> Vec<Completion> {
 }
 
 fn command(tag: u64, op: Op, page: u32, pages: u32) -> Command {
-    Command { tag, op, page, pages }
+    Command { tag, op, page, pages, stream: 0 }
 }
 
 /// Random commands, some at once; returns how each ended, in order.
@@ -59,7 +60,8 @@ fn exercise(ssd: &mut Ssd, seed: u64, count: u64) -> Vec<Completion> {
             6 => Op::Flush,
             _ => Op::Write,
         };
-        ssd.submit(now, command(tag, op, page, length)).unwrap();
+        let stream = (tag % 5) as u16;
+        ssd.submit(now, Command { stream, ..command(tag, op, page, length) }).unwrap();
         ssd.poll(now, &mut ended);
     }
     ended.extend(drain(ssd));

@@ -283,7 +283,7 @@ proptest! {
             }
             let page = prng.below(pages) as u32;
             let op = [Op::Read, Op::Write, Op::Write, Op::Write][prng.below(4) as usize];
-            ssd.submit(now, Command { tag, op, page, pages: 1 }).unwrap();
+            ssd.submit(now, Command { tag, op, page, pages: 1, stream: 0 }).unwrap();
             ssd.poll(now, &mut ended);
         }
         ended.extend(drain(&mut ssd));

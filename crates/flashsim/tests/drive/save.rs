@@ -41,7 +41,8 @@ fn try_out(bytes: &[u8]) -> Result<(), RestoreError> {
         let page = prng.below(pages) as u32;
         let op = [Op::Read, Op::Write, Op::Write, Op::Flush][prng.below(4) as usize];
         let now = begin + Duration::from_micros(150 * tag);
-        ssd.submit(now, Command { tag, op, page, pages: 1 }).unwrap();
+        let stream = (tag % 4) as u16;
+        ssd.submit(now, Command { tag, op, page, pages: 1, stream }).unwrap();
         ssd.poll(now, &mut ended);
     }
     ssd.poll(begin + Duration::from_secs(2), &mut ended);
@@ -132,7 +133,8 @@ proptest! {
         let mut prng = Prng::new(seed);
         for tag in 0..200 {
             let page = prng.below(pages) as u32;
-            let command = Command { tag, op: Op::Write, page, pages: 1 };
+            let stream = (tag % 4) as u16;
+            let command = Command { tag, op: Op::Write, page, pages: 1, stream };
             ssd.submit(ssd.now(), command).unwrap();
         }
         ssd.poll(ssd.now() + Duration::from_micros(until * 50), &mut Vec::new());

@@ -97,7 +97,7 @@ impl<'a> Player<'a> {
         let end = (first + u64::from(bytes)).div_ceil(u64::from(self.page));
         let op = if read { Op::Read } else { Op::Write };
         let (page, pages) = (page as u32, (end - page) as u32);
-        let command = Command { tag: place as u64, op, page, pages };
+        let command = Command { tag: place as u64, op, page, pages, stream: 0 };
         self.ssd.submit(self.now, command).is_ok()
     }
 

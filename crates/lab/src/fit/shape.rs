@@ -97,6 +97,7 @@ impl Shape {
                 die: self.die,
                 plane: PlaneChoice::Static,
                 reads_first: 0,
+                streams: 1,
                 wear_leveling: None,
             },
             gc: Collection {

@@ -2,6 +2,7 @@
 
 use det::Instant;
 use flashsim::{Op, Ssd};
+use raidcore::engine::Stream;
 
 use super::drive::{Drive, Io, IoEnd};
 use super::{Ended, Request, Steered, System, Told};
@@ -40,7 +41,8 @@ impl System for Alone {
             Kind::Flush => Op::Flush,
         };
         let Request { tag, lba: at, blocks, .. } = request;
-        self.drive.begin(now, Io { id: tag.into(), op, fua: false, at, blocks }, &mut told.gc);
+        let io = Io { id: tag.into(), op, fua: false, stream: Stream::Data, at, blocks };
+        self.drive.begin(now, io, &mut told.gc);
     }
 
     fn next(&self) -> Option<Instant> {

@@ -5,7 +5,7 @@
 
 use det::Instant;
 use flashsim::{Op, Ssd};
-use raidcore::engine::{self, Command, Config, Engine, Pace, Slowdown};
+use raidcore::engine::{self, Command, Config, Engine, Pace, Slowdown, Stream};
 use raidcore::geometry::{GeometryError, Placement, Shares};
 use raidcore::meta::{
     ArrayId, Assembled, DeviceUuid, Features, LayoutError, NewArray, STAGING_MAX,
@@ -273,7 +273,7 @@ fn used_of(blocks: u64, unused: f64) -> Result<u64, StartError> {
 /// Discards these blocks of a drive, whatever its preconditioning; returns when that has ended.
 fn leave_unused(drive: &mut Drive, Pba(at): Pba, blocks: u64, told: &mut Told) -> Instant {
     let blocks = u32::try_from(blocks).expect("an SSD in memory has fewer blocks");
-    let trim = Io { id: 0, op: Op::Trim, fua: false, at, blocks };
+    let trim = Io { id: 0, op: Op::Trim, fua: false, stream: Stream::Data, at, blocks };
     drive.begin(Instant::ORIGIN, trim, &mut told.gc);
     let (mut now, mut ended) = (Instant::ORIGIN, Vec::new());
     while ended.is_empty() {

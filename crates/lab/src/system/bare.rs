@@ -4,6 +4,7 @@
 
 use det::Instant;
 use flashsim::{Op, Ssd};
+use raidcore::engine::Stream;
 
 use super::drive::{Drive, Io, IoEnd};
 use super::stripes::Run;
@@ -64,7 +65,7 @@ impl<T> Bare<T> {
         let left = runs.len() as u32;
         self.jobs[number] = Some(Job { left, met: Met::default(), then });
         for Run { drive, at, blocks } in runs {
-            let io = Io { id: number as u64, op, fua: false, at, blocks };
+            let io = Io { id: number as u64, op, fua: false, stream: Stream::Data, at, blocks };
             self.drives[drive].begin(now, io, &mut told.gc);
         }
         number

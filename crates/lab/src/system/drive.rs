@@ -8,6 +8,7 @@ use flashsim::profile::GcLimits;
 use flashsim::{
     Command, Completion, GcMode, GcOrder, Op, Precondition, Profile, ProfileError, Ssd, Thresholds,
 };
+use raidcore::engine::Stream;
 use raidcore::units::{BLOCK_BYTES, DeviceId};
 use serde::{Deserialize, Serialize};
 use steering::Devices;
@@ -37,6 +38,9 @@ pub struct DriveSpec {
     /// Whether they take the array's orders when to collect garbage; the profile's by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obeys: Option<bool>,
+    /// How many streams of writes they keep apart; the profile's by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u16>,
     /// Keys of the profile to change.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub set: toml::Table,
@@ -80,6 +84,7 @@ impl DriveError {
         match self {
             Self::Profile(error) => match error.key() {
                 Some("geometry.blocks") if spec.blocks.is_some() => "ssd.blocks".into(),
+                Some("ftl.streams") if spec.streams.is_some() => "ssd.streams".into(),
                 Some(key) => format!("ssd.set.{key}"),
                 None => "ssd.profile".into(),
             },
@@ -115,6 +120,7 @@ impl DriveSpec {
         if let Some(blocks) = self.blocks {
             profile = profile.with_blocks(blocks);
         }
+        profile.ftl.streams = self.streams.unwrap_or(profile.ftl.streams);
         profile.told = self.told.unwrap_or(profile.told);
         profile.obeys = self.obeys.unwrap_or(profile.obeys);
         profile.check()?;
@@ -159,6 +165,8 @@ pub(super) struct Io {
     pub(super) op: Op,
     /// It is durable when it has ended.
     pub(super) fua: bool,
+    /// What a write is of.
+    pub(super) stream: Stream,
     /// The first block, of 4 KiB unless the drive's are others.
     pub(super) at: u64,
     pub(super) blocks: u32,
@@ -282,7 +290,8 @@ impl Drive {
             Op::Flush => (0, 0),
             Op::Read | Op::Write | Op::Trim => self.pages(io.at, io.blocks),
         };
-        self.submit(now, Command { tag: tag.into(), op: io.op, page, pages });
+        let stream = io.stream.number(self.ssd.profile().ftl.streams);
+        self.submit(now, Command { tag: tag.into(), op: io.op, page, pages, stream });
         self.watch(now, gc);
     }
 
@@ -294,7 +303,7 @@ impl Drive {
             let pending = &mut self.pending[done.tag as usize];
             pending.met |= Met { collection: done.delayed_by_gc, erase: done.met_erase };
             if core::mem::take(&mut pending.flush_after) {
-                let flush = Command { tag: done.tag, op: Op::Flush, page: 0, pages: 0 };
+                let flush = Command { tag: done.tag, op: Op::Flush, page: 0, pages: 0, stream: 0 };
                 self.submit(now, flush);
                 continue;
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use det::Instant;
 use flashsim::{Op, Ssd};
-use raidcore::engine::{self, Counters, Engine, IoId, IoOp, RequestError};
+use raidcore::engine::{self, Counters, Engine, IoId, IoOp, RequestError, Stream};
 use raidcore::plan::{BoundStep, Found};
 use raidcore::units::{DeviceId, Lba, Mem, Tag};
 use raidlog::array::{Input, Looking};
@@ -99,10 +99,11 @@ impl Host for Telling<'_> {
     }
 
     fn begin(&mut self, group: GroupId, io: engine::Io) {
-        let Hosted { steering, drives, members, .. } = self.hosted;
+        let Hosted { machine, steering, drives, members, .. } = self.hosted;
         steering[group.index()].began(self.now, &io);
         let drive = group.index() * *members + io.device.0 as usize;
-        drives[drive].begin(self.now, translated(&io), &mut self.told.gc);
+        let stream = machine.engine(group).stream(io.id);
+        drives[drive].begin(self.now, translated(&io, stream), &mut self.told.gc);
     }
 
     fn complete(&mut self, Tag(tag): Tag, result: Result<(), RequestError>) {
@@ -298,7 +299,7 @@ fn steered(engine: &Engine, before: &Counters) -> Steered {
 }
 
 /// An engine's I/O as one of a drive.
-fn translated(io: &engine::Io) -> Io {
+fn translated(io: &engine::Io, stream: Stream) -> Io {
     let (op, fua) = match io.op {
         IoOp::Read(_) => (Op::Read, false),
         IoOp::Write { fua, .. } => (Op::Write, fua),
@@ -306,5 +307,5 @@ fn translated(io: &engine::Io) -> Io {
         IoOp::Flush => (Op::Flush, false),
         IoOp::Discard => (Op::Trim, false),
     };
-    Io { id: io.id.0, op, fua, at: io.at.0, blocks: io.blocks }
+    Io { id: io.id.0, op, fua, stream, at: io.at.0, blocks: io.blocks }
 }

@@ -18,6 +18,7 @@ fn question(gc: &str) -> Question {
         overwrites: 2.0,
         told: Some(false),
         obeys: Some(false),
+        streams: None,
         set: toml::from_str(&set).expect("TOML"),
     };
     let workload = "synthetic = { read = 0.5, size = '4K', pace.open.rate = 300 }";

@@ -9,5 +9,6 @@ mod figures;
 mod full;
 mod life;
 mod pdb;
+mod streams;
 mod sweeps;
 mod world;

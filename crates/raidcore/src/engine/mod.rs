@@ -61,6 +61,7 @@ mod spare_trim;
 mod stage;
 mod staging;
 mod steering;
+mod stream;
 mod users;
 mod wait;
 mod warm;
@@ -81,6 +82,7 @@ pub use order::{REBUILD_ORDERS, RebuildOrder};
 pub use report::*;
 pub use response::Slowdown;
 pub use steering::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
+pub use stream::Stream;
 
 use crate::geometry::{Geometry, Layout};
 use crate::meta::{Areas, Assembled, Entries, VolatileWrites};

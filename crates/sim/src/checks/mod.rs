@@ -8,5 +8,6 @@ pub(crate) mod ordering;
 pub(crate) mod overlap;
 pub(crate) mod parity;
 pub(crate) mod progress;
+pub(crate) mod streams;
 pub(crate) mod volatile;
 pub(crate) mod warm;

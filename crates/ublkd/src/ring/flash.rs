@@ -131,8 +131,8 @@ impl Drives {
     pub(super) fn begin(&mut self, now: Instant, id: OpId, op: &Op) {
         let io = match op.kind {
             OpKind::Read(_) => Io::Read,
-            OpKind::Write { durable } => Io::Write { durable },
-            OpKind::Gather => Io::Write { durable: true },
+            OpKind::Write { durable } => Io::Write { durable, stream: 0 },
+            OpKind::Gather => Io::Write { durable: true, stream: 0 },
             OpKind::Flush => Io::Flush,
             OpKind::Discard | OpKind::Trim => Io::Discard,
             OpKind::Look => return,

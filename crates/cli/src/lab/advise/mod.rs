@@ -75,6 +75,7 @@ impl Drives {
             overwrites: 2.0,
             told: None,
             obeys: None,
+            streams: None,
             set: Toml::new(),
         };
         let (spec, count, fitted) = match &args.profile {

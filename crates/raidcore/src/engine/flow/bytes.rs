@@ -1,9 +1,9 @@
 //! The bytes of what only the engine knows: metadata blocks, and entries of the journal and the staging
-//! log.
+//! log; and what blocks are of, for devices that want to know.
 
 use crate::engine::flight::Owner;
 use crate::engine::form::{Form, entry_blocks};
-use crate::engine::{Engine, IoId};
+use crate::engine::{Engine, IoId, Stream};
 use crate::meta::{self, JournalRun, MapKind, MetaPage};
 use crate::units::{DeviceId, Mem, Set, Stripe};
 
@@ -54,6 +54,37 @@ impl Engine {
     #[must_use]
     pub fn is_rewritten_soon(&self, io: IoId) -> bool {
         self.array.flights.get(io).owner == Owner::TrimLog
+    }
+
+    /// What an I/O that writes is of.
+    ///
+    /// # Panics
+    /// If the I/O has ended.
+    #[must_use]
+    pub fn stream(&self, io: IoId) -> Stream {
+        match self.array.flights.get(io).owner {
+            Owner::Write { job, index } => {
+                let job = &self.range.jobs[job];
+                let role = job.plan.writes[usize::from(index)].role;
+                let geometry = self.layout.of(job.stripe);
+                let is_parity = [geometry.p(), geometry.q()].contains(&Some(role));
+                if is_parity { Stream::Parity } else { Stream::Data }
+            }
+            Owner::Staged { .. } | Owner::StagedTail | Owner::Copy { .. } => Stream::Staging,
+            Owner::Entry { .. }
+            | Owner::Tail { .. }
+            | Owner::Page { .. }
+            | Owner::Popularity
+            | Owner::Superblock => Stream::Journal,
+            Owner::Read { .. }
+            | Owner::Fetch { .. }
+            | Owner::Discard { .. }
+            | Owner::TrimSpare
+            | Owner::TrimLog
+            | Owner::Clear
+            | Owner::Vacate
+            | Owner::Flush => Stream::Data,
+        }
     }
 
     /// The payload of an [`IoOp::Journal`](super::IoOp::Journal): memory and how many blocks of it, in
