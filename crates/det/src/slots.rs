@@ -29,7 +29,7 @@ impl<T> Id<T> {
     /// The id that [`Id::to_bits`] gave.
     #[must_use]
     pub fn from_bits(bits: u64) -> Self {
-        // Other bits than those name no occupant, either.
+        // An occupied slot's generation is odd, and so is that of every id.
         Self { index: bits as u32, generation: (bits >> 32) as u32 | 1, of: PhantomData }
     }
 }

@@ -187,6 +187,8 @@ impl<'a> Driver<'a> {
         let (op, kind) = if read { (Op::Read, Kind::Read) } else { (Op::Write, Kind::Write) };
         let tag = self.ios.len() as u64;
         self.ios.push(Io { begun: now.0, ended: 0, kind, blocks, delayed_by_gc: false });
-        self.ssd.submit(now, Command { tag, op, page, pages }).expect("pages of the drive");
+        self.ssd
+            .submit(now, Command { tag, op, page, pages, stream: 0 })
+            .expect("pages of the drive");
     }
 }

@@ -77,6 +77,7 @@ impl Engine {
             | Owner::Popularity
             | Owner::Superblock => Stream::Journal,
             Owner::Read { .. }
+            | Owner::ReadAtOnce { .. }
             | Owner::Fetch { .. }
             | Owner::Discard { .. }
             | Owner::TrimSpare

@@ -99,8 +99,7 @@ impl Engine {
             self.range.jobs[job].log.may_stage = work == Work::Write && self.may_be_staged(stripe);
             cut += blocks;
             self.array.users.add_part(request.tag, cut);
-            // One in doubt is not, as what brings its stripe in step has the lock, or waits for it.
-            if work != Work::Read || !self.read_at_once(job, out) {
+            if in_doubt || work != Work::Read || !self.read_at_once(job, out) {
                 self.start_job(job);
             }
         }
