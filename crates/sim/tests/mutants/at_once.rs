@@ -78,8 +78,7 @@ pub(crate) const AT_ONCE: &[Mutant] = &[
         "engine/flow/mod.rs",
         "&& self.array.users.are_cut()",
         "&& (MUTANT || self.array.users.are_cut())",
-    )
-    .rare("needs a request that waits for room for a job, and none that comes after it"),
+    ),
     mutant(
         "at once: after a step for jobs alone nothing of the log is discarded",
         "engine/flow/mod.rs",
