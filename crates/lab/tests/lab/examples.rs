@@ -24,8 +24,10 @@ fn each_can_be_run() {
             Task::Experiment(experiment) => {
                 for labelled in &experiment.points {
                     let mut point = labelled.point.clone();
-                    // A smoke test: the smallest drives, and few requests.
-                    point.ssd.blocks = Some(if point.log.is_some() { 256 } else { 128 });
+                    // A smoke test: the smallest drives, and few requests. Streams have open blocks of
+                    // their own.
+                    let large = point.log.is_some() || point.ssd.streams.is_some();
+                    point.ssd.blocks = Some(if large { 256 } else { 128 });
                     point.ssd.overwrites = 0.1;
                     let small = toml::from_str("geometry = { channels = 1, chips = 2 }");
                     merge(&mut point.ssd.set, &small.expect("a table"));
