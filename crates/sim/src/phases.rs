@@ -156,14 +156,14 @@ impl World {
 
     /// Compares everything, including blocks that were corrupted silently.
     fn scrub_all(&mut self) {
+        if self.scenario.faults.silent && self.scenario.volatile.is_some() {
+            // What is at home does not matter while the block is held. It may be staged then.
+            self.begin_flush();
+            self.drain();
+        }
         // What came home later could be written over what is corrupted.
         self.come_home();
         if self.scenario.faults.silent {
-            if self.scenario.volatile.is_some() {
-                // What is at home does not matter while the block is held.
-                self.begin_flush();
-                self.drain();
-            }
             self.corrupt_and_scrub();
         }
         self.scrub(false);
