@@ -106,7 +106,7 @@ pub(crate) enum Source {
 
 /// See the [module](self).
 pub(crate) struct Ring {
-    // Its threads end before what entries name goes.
+    // It goes first: the rings of its threads are gone before what entries name is.
     entries: Entries,
     /// The lanes of residents, by [`CommandSlot`].
     lanes: Vec<Lane>,
@@ -351,20 +351,19 @@ impl Ring {
 
     /// Gives other threads what was begun for them.
     pub(crate) fn hand_over(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
-        self.start_runs(now, arena);
-        self.is_calm = self.ops.flying() <= CALM;
+        self.begin_all(now, arena);
         self.entries.hand_over()
     }
 
     /// Returns when everything begun is with the kernel.
     pub(crate) fn reach_kernel(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
-        self.start_runs(now, arena);
+        self.begin_all(now, arena);
         self.entries.reach_kernel()
     }
 
     /// Hands everything begun to the kernel, without waiting.
     pub(crate) fn submit(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
-        self.start_runs(now, arena);
+        self.begin_all(now, arena);
         self.entries.submit()
     }
 
@@ -376,8 +375,14 @@ impl Ring {
         arena: &mut Arena,
         limit: Option<Duration>,
     ) -> io::Result<()> {
-        self.start_runs(now, arena);
+        self.begin_all(now, arena);
         self.entries.submit_and_sleep(limit)
+    }
+
+    /// Begins what was joined, before it is handed over.
+    fn begin_all(&mut self, now: Instant, arena: &mut Arena) {
+        self.start_runs(now, arena);
+        self.is_calm = self.ops.flying() <= CALM;
     }
 
     /// A device's file for the lease's agent, if it is open.

@@ -45,10 +45,13 @@ drop_members() {
     members=()
 }
 
+# Options with which arrays are started.
+starting=()
+
 # serve_array OPTIONS...: an Evenkeel array of the members, as `disk`, with nothing left to do.
 serve_array() {
     create --chunk 64K "$@" >/dev/null
-    start
+    start "${starting[@]}"
     evenkeel rebuild status tank --wait >/dev/null
     warm_up
 }

@@ -17,10 +17,8 @@ thread_times() {
 thread_rows() {
     local threads=$1 row work name
     shift
-    evenkeel create tank --chunk 64K --level raid5 --consistency "$consistency" "${members[@]}" >/dev/null
-    start --ublk --threads "$threads"
-    evenkeel rebuild status tank --wait >/dev/null
-    warm_up
+    starting=(--threads "$threads")
+    serve_array --level raid5 --consistency "$consistency"
     for row; do
         read -ra work <<<"${row#*:}"
         local -A ran=()

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ublkd::host::THREADS_MAX;
-use ublkd::topology::{Cpus, CpusError};
+use ublkd::topology::Cpus;
 
 #[derive(Args, Debug)]
 pub(crate) struct ThreadsArgs {
@@ -13,7 +13,7 @@ pub(crate) struct ThreadsArgs {
     /// Run these threads on these CPUs only, such as 0-3,8, and take their memory from the NUMA node of the
     /// CPUs, if they are of one. Not given, where the machine has several nodes and the controllers of all
     /// members are on one: on the CPUs of that
-    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<Cpus>,
     /// Take memory of I/O in huge pages where the kernel has some (transparent ones). Large requests are cheaper
     /// then, and an array that does little takes more memory
@@ -24,8 +24,4 @@ pub(crate) struct ThreadsArgs {
 fn threads(number: &str) -> Result<u16, String> {
     let threads = number.parse().ok().filter(|threads| (1..=THREADS_MAX).contains(threads));
     threads.ok_or_else(|| format!("a number from 1 to {THREADS_MAX}"))
-}
-
-fn cpus(list: &str) -> Result<Cpus, CpusError> {
-    list.parse()
 }

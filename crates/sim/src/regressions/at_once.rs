@@ -43,7 +43,10 @@ fn a_busy_member_is_gone_around() {
     let (mut world, version) = written();
     world.step(Input::Busy(Set::one(MemberId(0))));
     world.ask(0, Op::Read, 0, 1);
-    assert!(world.ios.iter().all(|p| p.io.device != DeviceId(0)), "nobody waits for who is busy");
+    assert!(
+        world.ios.iter().all(|p| p.io.device != DeviceId(0)),
+        "no read waits for the busy member"
+    );
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
     assert_eq!(world.engine().counters().detours, 1);

@@ -9,7 +9,7 @@
 //!   before it has [seen to that](Hand::reach_kernel).
 //! - A hand looks once more for entries after it has said that it sleeps, as the array's thread does
 //!   for completions: none sleeps while there is something to do.
-//! - Who finds no room on the way to the other keeps the rest, says so, and is woken when there is some.
+//! - A side that finds no room on the way to the other keeps the rest, says so, and is woken when there is some.
 //! - The array's thread never waits for the end of a hand, only for its ring to be let go of: a thread ends
 //!   when the kernel's workers have, and one of those may be with a member that hangs.
 #![allow(unsafe_code)]
@@ -24,19 +24,19 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::BELL;
-use super::queue::{Completed, Completion, Entry, Queue};
+use super::queue::{Completion, CompletionEntry, Entry, Queue};
 use crate::thread::{become_io_flusher, mask_signals};
 use crate::volume::Bell;
 
-/// What a hand does with its ring besides I/O, and who waits for that.
-struct Order<S: Entry, C: Completed> {
+/// What a hand does with its ring besides I/O, and where its result goes.
+struct Order<S: Entry, C: CompletionEntry> {
     #[expect(clippy::type_complexity)]
     what: Box<dyn FnOnce(&mut Queue<S, C>) -> io::Result<()> + Send>,
     reply: SyncSender<io::Result<()>>,
 }
 
 /// See the [module](self). When it is dropped, the thread lets go of its ring, and ends.
-pub(super) struct Hand<S: Entry, C: Completed> {
+pub(super) struct Hand<S: Entry, C: CompletionEntry> {
     line: Option<Line<S>>,
     orders: Sender<Order<S, C>>,
     signs: Arc<Signs>,
@@ -61,8 +61,6 @@ struct Line<S> {
     entries: Producer<S>,
     /// Entries that have found no room.
     backlog: VecDeque<S>,
-    /// Whether that was said.
-    is_backed_up: bool,
     /// Whether there are entries of which the thread may not know.
     fresh: bool,
     completions: Consumer<Completion>,
@@ -70,7 +68,7 @@ struct Line<S> {
     counted: usize,
 }
 
-impl<S: Entry, C: Completed> Hand<S, C> {
+impl<S: Entry, C: CompletionEntry> Hand<S, C> {
     /// A thread with a ring that hands over so many entries at once. It rings `asker` when something
     /// has completed.
     pub(super) fn new(number: usize, entries: u32, asker: &Arc<Bell>) -> io::Result<Self> {
@@ -111,14 +109,7 @@ impl<S: Entry, C: Completed> Hand<S, C> {
         std::thread::Builder::new().name(format!("io-{number}")).spawn(serve)?;
         begun.recv().map_err(|_| io::Error::other(PANICKED))??;
         let backlog = VecDeque::new();
-        let line = Line {
-            entries: to_thread,
-            backlog,
-            is_backed_up: false,
-            fresh: false,
-            completions,
-            counted: 0,
-        };
+        let line = Line { entries: to_thread, backlog, fresh: false, completions, counted: 0 };
         Ok(Self { line: Some(line), orders, signs, ended })
     }
 
@@ -142,6 +133,10 @@ impl<S: Entry, C: Completed> Hand<S, C> {
     pub(super) fn submit(&mut self) -> io::Result<()> {
         let Some(line) = &mut self.line else { return Err(io::Error::other(ENDED)) };
         line.pass_on(&self.signs);
+        // Only this side takes it back: the hand could take back what was said anew.
+        if line.backlog.is_empty() && self.signs.is_backed_up.load(Ordering::Relaxed) {
+            self.signs.is_backed_up.store(false, Ordering::SeqCst);
+        }
         // That room was made is seen by the hand, or this is, before this thread sleeps.
         let makes_room = self.signs.wants_room.load(Ordering::SeqCst)
             && line.completions.slots() < line.completions.buffer().capacity();
@@ -209,7 +204,7 @@ impl<S: Entry, C: Completed> Hand<S, C> {
     }
 }
 
-impl<S: Entry, C: Completed> Drop for Hand<S, C> {
+impl<S: Entry, C: CompletionEntry> Drop for Hand<S, C> {
     fn drop(&mut self) {
         // Its end of the line goes.
         let is_there = self.line.take().is_some();
@@ -227,16 +222,10 @@ impl<S> Line<S> {
             if let Err(rtrb::PushError::Full(entry)) = self.entries.push(entry) {
                 self.backlog.push_front(entry);
                 // Seen by the hand when it has made room, or the room is seen before this thread sleeps.
-                self.is_backed_up = true;
                 signs.is_backed_up.store(true, Ordering::SeqCst);
                 return;
             }
             self.fresh = true;
-        }
-        // Only this side takes it back: the hand could take back what was said anew.
-        if self.is_backed_up {
-            self.is_backed_up = false;
-            signs.is_backed_up.store(false, Ordering::SeqCst);
         }
     }
 }
@@ -259,7 +248,7 @@ const ENDED: &str = "a thread of the ring has ended";
 const PANICKED: &str = "a thread of the ring panicked";
 
 /// What the thread has.
-struct Worker<S: Entry, C: Completed> {
+struct Worker<S: Entry, C: CompletionEntry> {
     queue: Queue<S, C>,
     given: Consumer<S>,
     told: Producer<Completion>,
@@ -269,7 +258,7 @@ struct Worker<S: Entry, C: Completed> {
     asker: Arc<Bell>,
 }
 
-impl<S: Entry, C: Completed> Worker<S, C> {
+impl<S: Entry, C: CompletionEntry> Worker<S, C> {
     /// Serves until the array's thread lets go of it.
     fn run(mut self) -> io::Result<()> {
         loop {
@@ -279,7 +268,7 @@ impl<S: Entry, C: Completed> Worker<S, C> {
                 while let Ok(Order { what, reply }) = self.ordered.try_recv() {
                     // More may have been given before it than before the first.
                     self.take();
-                    // Who has ordered it waits.
+                    // The array's thread waits for it.
                     let _ = reply.send(what(&mut self.queue));
                 }
             }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, StatxFlags};
 
 use super::Ring;
 use super::crew::{Hand, Ordered};
-use super::queue::{Completed, Completion, Entry, Queue};
+use super::queue::{Completion, CompletionEntry, Entry, Queue};
 use crate::arena::Arena;
 use crate::lease::Permit;
 use crate::ops::{Lane, Op, OpId, OpKind, Sync, Way};
@@ -25,7 +25,7 @@ pub(super) enum Entries {
 }
 
 /// The ring of the array's thread, and those of its crew.
-pub(super) struct Lanes<S: Entry, C: Completed> {
+pub(super) struct Lanes<S: Entry, C: CompletionEntry> {
     own: Queue<S, C>,
     /// Completions of its own that belong to the pass that it is in.
     counted: usize,
@@ -50,7 +50,7 @@ macro_rules! lanes {
     };
 }
 
-impl<S: Entry, C: Completed> Lanes<S, C> {
+impl<S: Entry, C: CompletionEntry> Lanes<S, C> {
     fn new(entries: u32, threads: u16, bell: &Arc<Bell>) -> io::Result<Self> {
         let crew = (1..usize::from(threads)).map(|number| Hand::new(number, entries, bell));
         let own = Queue::new(entries, bell.fd())?;
@@ -226,8 +226,8 @@ impl Entries {
     /// Hands over what was added, and sleeps until something completes, or `limit` is over.
     pub(super) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
         lanes!(self, lanes => {
-            // However lately that was done: only after this thread has said that it sleeps, all see whether a
-            // hand waits for room.
+            // Even if that was just done: whether a hand waits for room is seen for certain only after this
+            // thread has said that it sleeps.
             lanes.submit()?;
             lanes.own.submit_and_sleep(limit)
         })

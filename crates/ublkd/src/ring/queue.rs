@@ -34,13 +34,16 @@ impl Entry for squeue::Entry {}
 impl Entry for squeue::Entry128 {}
 
 /// A completion of a ring, of either size.
-pub(super) trait Completed: cqueue::EntryMarker + Into<cqueue::Entry> + 'static {}
+pub(super) trait CompletionEntry:
+    cqueue::EntryMarker + Into<cqueue::Entry> + 'static
+{
+}
 
-impl Completed for cqueue::Entry {}
-impl Completed for cqueue::Entry32 {}
+impl CompletionEntry for cqueue::Entry {}
+impl CompletionEntry for cqueue::Entry32 {}
 
 /// A ring whose entries have one size, of one thread.
-pub(super) struct Queue<S: Entry, C: Completed> {
+pub(super) struct Queue<S: Entry, C: CompletionEntry> {
     uring: IoUring<S, C>,
     /// Entries that have found no room in the submission queue.
     backlog: VecDeque<S>,
@@ -50,7 +53,7 @@ pub(super) struct Queue<S: Entry, C: Completed> {
     bell: RawFd,
 }
 
-impl<S: Entry, C: Completed> Queue<S, C> {
+impl<S: Entry, C: CompletionEntry> Queue<S, C> {
     /// A ring for the calling thread that hands over so many entries at once, and is woken when
     /// `bell`, an eventfd, is written.
     pub(super) fn new(entries: u32, bell: RawFd) -> io::Result<Self> {
@@ -194,7 +197,7 @@ impl<S: Entry, C: Completed> Queue<S, C> {
 }
 
 /// A ring with the options of this kernel for a single thread that waits in it.
-fn build<S: Entry, C: Completed>(entries: u32) -> io::Result<IoUring<S, C>> {
+fn build<S: Entry, C: CompletionEntry>(entries: u32) -> io::Result<IoUring<S, C>> {
     let mut common = IoUring::<S, C>::builder();
     common.setup_clamp().setup_submit_all().setup_cqsize(entries.saturating_mul(8));
     let mut best = common.clone();

@@ -45,26 +45,22 @@ pub struct CpusMissing {
 
 impl Cpus {
     /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.count() == 0
     }
 
     /// Those that are in both.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub(crate) fn and(&self, other: &Self) -> Self {
         self.iter().filter(|&cpu| other.0.is_set(cpu)).collect()
     }
 
     /// Those that are in this one only.
-    #[must_use]
-    pub fn without(&self, other: &Self) -> Self {
+    pub(crate) fn without(&self, other: &Self) -> Self {
         self.iter().filter(|&cpu| !other.0.is_set(cpu)).collect()
     }
 
     /// Those that are in either.
-    #[must_use]
-    pub fn or(&self, other: &Self) -> Self {
+    pub(crate) fn or(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).collect()
     }
 
@@ -72,7 +68,7 @@ impl Cpus {
     ///
     /// # Errors
     /// If not.
-    pub fn check(&self) -> Result<(), CpusMissing> {
+    pub(crate) fn check(&self) -> Result<(), CpusMissing> {
         // Where the kernel does not tell, it refuses them later.
         let Ok(there) = all() else { return Ok(()) };
         let missing = self.without(&there);

@@ -52,7 +52,7 @@ fn numbers_of(table: &str, controller: &str) -> Vec<u32> {
     for line in table.lines() {
         let Some((number, rest)) = line.split_once(':') else { continue };
         let Ok(number) = number.trim().parse() else { continue };
-        // Who shares an interrupt is listed with commas.
+        // Those that share an interrupt are listed with commas.
         let actions = rest.split([' ', '\t', ',']).filter_map(queue_of);
         match actions.max() {
             Some(0) => admin.push(number),

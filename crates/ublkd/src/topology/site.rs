@@ -36,7 +36,7 @@ impl Site {
         }
         let Some(number) = node_of_all(machine, devices) else { return Self::default() };
         let node = nodes.iter().find(|node| node.number == number);
-        // Who began this process may have kept it to fewer.
+        // This process may have been begun with fewer.
         let here = of_this_thread();
         let cpus = node.map(|node| here.map_or(node.cpus, |here| node.cpus.and(&here)));
         match cpus.filter(|cpus| !cpus.is_empty()) {
