@@ -31,6 +31,9 @@ const EXTRA_READS_TOLD: f64 = 0.25;
 /// chunks.
 const DETOURS_DETECTED: f64 = 0.05;
 
+/// The same of a scheme that finds out by itself whether they pay: as many as are hedged at most.
+const DETOURS_TRIED: f64 = 0.25;
+
 /// How often ages are looked at. Drives change theirs in hours.
 const AGES_EVERY: Duration = Duration::from_secs(1);
 
@@ -159,8 +162,10 @@ impl Steering {
         } else {
             self.controller = Some((devices, Controller::new(self.scheme, members, now)));
         }
-        let detected = DETOURS_DETECTED * engine.geometry().data() as f64;
-        let budget = if known.told { EXTRA_READS_TOLD } else { detected };
+        let share = if self.scheme.tries() { DETOURS_TRIED } else { DETOURS_DETECTED };
+        let detected = share * engine.geometry().data() as f64;
+        let guessed = !known.told || self.scheme.tries() && !known.obeyed;
+        let budget = if guessed { detected } else { EXTRA_READS_TOLD };
         Some(self.scheme.place(self.extra_reads.unwrap_or(budget), known))
     }
 

@@ -6,6 +6,10 @@
 //! are overloaded or the request is so large that the detour is most of the work. Then one request
 //! in some goes the other way, and the better way is taken from then on.
 //!
+//! A detour may have the other members do more. Each of these I/Os delays what waits behind it, by about as much
+//! as a calm request takes: under a light load by next to nothing, and by a lot where there are queues. So a
+//! detour of such a price has to win more than that.
+//!
 //! A comparison that confirms the one before delays the next one: where the worse way is known, few
 //! requests take it.
 //!
@@ -71,13 +75,16 @@ struct Class {
     /// Which way seems better, how many requests have come since one went the other way, and how
     /// often the comparison has changed nothing.
     around_is_better: bool,
+    /// How many calm requests cost others as much as a detour.
+    price: u32,
     asked: u32,
     confirmed: u32,
 }
 
 impl Class {
-    /// Whether to make a detour.
-    fn choose(&mut self) -> bool {
+    /// Whether to make a detour of this price.
+    fn choose(&mut self, price: u32) -> bool {
+        self.price = price;
         if !self.is_in_question() {
             return true;
         }
@@ -109,7 +116,8 @@ impl Class {
 
     fn is_better(&self) -> bool {
         let around = self.around.known();
-        around.is_none_or(|around| !self.has_home() || around <= self.home.nanos)
+        let price = f64::from(self.price) * self.calm.nanos;
+        around.is_none_or(|around| !self.has_home() || around + price <= self.home.nanos)
     }
 
     /// Whether the latency of requests that wait is known: a few are enough.
@@ -144,9 +152,10 @@ impl DetourTrial {
         self.classes[usize::from(blocks > SMALL)].is_in_question()
     }
 
-    /// Whether a request of this many blocks makes a detour, if it could.
-    pub fn choose(&mut self, blocks: u32) -> bool {
-        self.class(blocks).choose()
+    /// Whether a request of this many blocks makes a detour, if it could, and that has other members do as much
+    /// as `price` calm requests of its kind.
+    pub fn choose(&mut self, blocks: u32, price: u32) -> bool {
+        self.class(blocks).choose(price)
     }
 
     /// Takes note of when detours of requests with this many blocks begin and cease to rest.

@@ -1,7 +1,8 @@
 //! When a read is hedged, that is, tried a second way (Dean and Barroso, "The Tail at Scale"): once
-//! it has taken longer than 95 in 100 recent reads of its size, and twice as long as their median.
-//! Where all reads take about as long, almost none is hedged, and never more than about one in
-//! twenty. A budget may forbid even these.
+//! it has taken three times as long as the median of recent reads of its size, and longer than three in four of
+//! them. Where a stall of a member is in the way, it is ten to a hundred medians long, so waiting for the rest
+//! of it costs more than reading the others. Where all reads take about as long, almost none is hedged. A budget
+//! may forbid even these, and a trial may find that they don't pay.
 //!
 //! What is staged is written to others, too, after 90 in 100 and three medians: it meets one of its holders'
 //! stalls more often, and one more copy costs less than the parts of a stripe.
@@ -19,7 +20,7 @@ struct Late {
     medians: u64,
 }
 
-const READS: Late = Late { percent: 95, medians: 2 };
+const READS: Late = Late { percent: 75, medians: 3 };
 
 const STAGED: Late = Late { percent: 90, medians: 3 };
 

@@ -52,7 +52,8 @@ enum Turns {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hedges {
     Never,
-    /// Only where not all members say when they are busy.
+    /// Only where not all members say when they are busy, or, by a scheme in which what loses rests, where none
+    /// takes orders: more of them can be busy at a time than can be gone around then.
     Untold,
     Always,
 }
@@ -114,7 +115,7 @@ pub const SCHEMES: &[Scheme] = &[
     .around()
     .hedges(Hedges::Untold)
     .stages(Staged::All)
-    .tries(),
+    .rests(),
     row("preempt", "members that collect let users go before each page", Turns::Given),
     row(
         "preempt+age",
@@ -141,7 +142,7 @@ pub const SCHEMES: &[Scheme] = &[
     .around()
     .hedges(Hedges::Untold)
     .stages(Staged::All)
-    .tries()
+    .rests()
     .ages(Law::Damped),
 ];
 
@@ -178,7 +179,7 @@ impl Scheme {
         Self { hedges, ..self }
     }
 
-    const fn tries(self) -> Self {
+    const fn rests(self) -> Self {
         Self { tries: true, ..self }
     }
 
@@ -250,6 +251,12 @@ impl Scheme {
         self.has_ages() && self.needs_staging()
     }
 
+    /// Whether a way that loses rests.
+    #[must_use]
+    pub fn tries(&self) -> bool {
+        self.tries
+    }
+
     /// Whether it goes around no more members at a time than redundancy can stand in for, where these
     /// collect as they like.
     #[must_use]
@@ -276,11 +283,11 @@ impl Scheme {
     pub fn place(&self, budget: f64, known: Known) -> Option<Box<dyn SteeringPolicy>> {
         let hedges = match self.hedges {
             Hedges::Never => false,
-            Hedges::Untold => !known.told,
+            Hedges::Untold => !known.told || self.tries && !known.obeyed,
             Hedges::Always => true,
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
-        let late_only = self.tries && !known.told && !known.obeyed;
+        let late_only = self.tries && !known.obeyed;
         let takes_turns = known.told && known.obeyed;
         let hedge = hedges.then(Hedge::of_reads);
         let hedge_staged = hedges.then(Hedge::of_staged);

@@ -99,7 +99,7 @@ pub struct Steer {
     /// About reads; nothing if they go home.
     pub reads: Option<Reconstruct>,
     /// Whether only reads that have taken long at home are tried elsewhere, and none because a member is busy:
-    /// where that is a guess, the others, which may be busy just as well, are read for few then.
+    /// where members collect as they like, the others may be busy just as well, and are read for few then.
     pub late_only: bool,
     /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
@@ -127,11 +127,11 @@ pub struct Steer {
 }
 
 impl Steer {
-    fn pays(&mut self, now: Instant, read: bool, blocks: u32) -> bool {
+    fn pays(&mut self, now: Instant, read: bool, blocks: u32, price: u32) -> bool {
         let Some(trials) = &mut self.trials else { return true };
         let trial = &mut trials[usize::from(!read)];
         trial.look(now, blocks);
-        trial.choose(blocks)
+        trial.choose(blocks, price)
     }
 }
 
@@ -141,7 +141,9 @@ impl SteeringPolicy for Steer {
         // A detour that slows no request costs nothing.
         let trials = self.trials.as_ref();
         let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks));
-        is_free || budget.takes(detour) && self.pays(now, true, detour.blocks)
+        // A read that has taken long is at home already, so all of the other reads come on top.
+        let price = if self.late_only { detour.extra.div_ceil(detour.blocks.max(1)) } else { 0 };
+        is_free || budget.takes(detour) && self.pays(now, true, detour.blocks, price)
     }
 
     fn detours(&self) -> bool {
@@ -176,14 +178,19 @@ impl SteeringPolicy for Steer {
         let fits = blocks <= SMALL || !self.small_only;
         let is_to = cached || fits && self.writes.is_some_and(|writes| writes.stages(redirect));
         let covers = staged && (self.writes.is_some() || self.cache.takes());
-        spared || covers || is_to && self.pays(now, false, blocks)
+        spared || covers || is_to && self.pays(now, false, blocks, 0)
     }
 
     fn keeps(&mut self, _: Instant, home: MemberId, first: Lba, blocks: u32) -> bool {
         self.popular.as_mut().is_some_and(|popular| popular.reads(home, first, blocks))
     }
 
-    fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {
+    fn ended(&mut self, Outcome { read, blocks, mut way, took }: Outcome) {
+        if read && self.late_only && way != Way::Around {
+            // Only what takes long is led around, and has to be compared with what does.
+            let late = self.hedge.as_ref().and_then(|hedge| hedge.patience(blocks));
+            way = if late.is_some_and(|late| took > late) { Way::Home } else { Way::Calm };
+        }
         let hedge = match (read, way) {
             (true, _) => &mut self.hedge,
             (false, Way::Around) => &mut self.hedge_staged,

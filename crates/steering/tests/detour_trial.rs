@@ -12,9 +12,19 @@ fn micros(micros: u64) -> Duration {
 
 /// How many of 1000 requests make a detour, given the latencies of detours and of waiting.
 fn led_around(trial: &mut DetourTrial, blocks: u32, around: u64, home: u64) -> u32 {
+    led_at_a_price(trial, (blocks, 0), around, home)
+}
+
+/// The same if each detour has others do as much as so many calm requests.
+fn led_at_a_price(
+    trial: &mut DetourTrial,
+    (blocks, price): (u32, u32),
+    around: u64,
+    home: u64,
+) -> u32 {
     let mut count = 0;
     for _ in 0..1000 {
-        if trial.choose(blocks) {
+        if trial.choose(blocks, price) {
             trial.ended(blocks, Way::Around, micros(around));
             count += 1;
         } else {
@@ -36,7 +46,7 @@ fn trial() -> DetourTrial {
 fn nobody_waits_on_purpose_while_the_way_around_is_short() {
     assert_eq!(led_around(&mut trial(), 1, 290, 50_000), 1000);
     // Nor before anything is known.
-    assert!(DetourTrial::default().choose(1));
+    assert!(DetourTrial::default().choose(1, 4));
 }
 
 #[test]
@@ -98,4 +108,13 @@ fn one_that_takes_very_long_says_little() {
     assert!(!trial.is_in_question(1));
     (0..50).for_each(|_| trial.ended(1, Way::Around, micros(50_000)));
     assert!(trial.is_in_question(1));
+}
+
+#[test]
+fn a_detour_has_to_win_more_than_it_costs_others() {
+    // Calm requests take 100 µs.
+    let count = |around, home| led_at_a_price(&mut trial(), (1, 4), around, home);
+    assert!(count(400, 900) > 960, "500 us are won for 400");
+    assert!(count(400, 700) < 400, "300 us are won for 400");
+    assert!(led_at_a_price(&mut trial(), (1, 0), 400, 700) > 960, "300 us are won for nothing");
 }

@@ -1,7 +1,9 @@
 //! Hedged reads: the late one must have no effect.
 
+use std::sync::{Arc, Mutex};
+
 use det::Instant;
-use raidcore::engine::{Detour, Redirect, SteeringPolicy};
+use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way};
 use raidcore::units::{MemberId, Set};
 use raidlog::ONLY;
 
@@ -10,9 +12,17 @@ use super::*;
 /// Reads that take longer than this are hedged.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-struct Impatient;
+/// Where the latest read went that has ended, if any has.
+type Last = Arc<Mutex<Option<Way>>>;
+
+#[derive(Default)]
+struct Impatient(Last);
 
 impl SteeringPolicy for Impatient {
+    fn ended(&mut self, outcome: Outcome) {
+        *self.0.lock().expect("no test has failed here") = Some(outcome.way);
+    }
+
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
     }
@@ -27,16 +37,23 @@ impl SteeringPolicy for Impatient {
 }
 
 /// Blocks 0 and 1 were written, and a read of them waits for member 0, which is slow; the others
-/// have answered. Returns the versions.
+/// have answered. Returns the version.
 fn stalled(level: Level) -> (World, u64) {
+    let (world, version, _) = watched(level);
+    (world, version)
+}
+
+/// The same, with the way of the latest read.
+fn watched(level: Level) -> (World, u64, Last) {
     let mut world = world(level, 3, Consistency::Bitmap);
     let version = world.write_one(0);
-    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
+    let last = Last::default();
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient(last.clone()))));
     world.ask(0, Op::Read, 0, 1);
     assert_eq!((world.ios.len(), world.ios[0].io.device), (1, DeviceId(0)));
     world.now = world.now + PATIENCE;
     world.step(Input::Tick);
-    (world, version)
+    (world, version, last)
 }
 
 fn others(io: &Io) -> bool {
@@ -71,7 +88,7 @@ fn a_read_that_was_answered_is_not_tried_again() {
         world.write_one(lba);
     }
     let start = world.areas.data_start();
-    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
     world.ask(0, Op::Read, 0, 1);
     world.now = world.now + PATIENCE / 4;
     world.ask(1, Op::Read, 4, 1);
@@ -102,7 +119,7 @@ fn a_read_that_was_answered_is_not_tried_again() {
 #[test]
 fn who_took_long_answers_if_the_others_take_longer_or_fail() {
     for fails in [false, true] {
-        let (mut world, version) = stalled(Level::Raid5);
+        let (mut world, version, last) = watched(Level::Raid5);
         world.disks[1].unreadable = fails;
         if fails {
             world.end_one(others);
@@ -114,6 +131,8 @@ fn who_took_long_answers_if_the_others_take_longer_or_fail() {
             assert!(world.end_first_compute());
         }
         assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+        // A read that was tried elsewhere says nothing about what waiting alone takes, whichever way answered.
+        assert_eq!(*last.lock().expect("no test has failed here"), Some(Way::Around));
         world.drain();
         assert_eq!(world.engine().counters().hedges_won, 0);
     }
@@ -138,7 +157,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     world.step(Input::Busy(Set::EMPTY));
     world.end_all(|io| io.op != IoOp::Flush);
     assert!(world.engine().is_staged(Lba(0)), "it is in the log, too");
-    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
     world.ask(0, Op::Read, 0, 1);
     world.step(Input::Busy(Set::one(MemberId(0))));
     world.now = world.now + PATIENCE;
@@ -158,7 +177,7 @@ fn a_dying_disk_is_read_block_by_block_for_longer_than_patience_lasts() {
     (large.chunk, large.load.blocks, large.scratch_blocks) = (256, 256, 256 * 100);
     let mut world = play(1, large);
     let version = world.write_one(0);
-    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
     world.disks[0].unreadable = true;
     world.ask(0, Op::Read, 0, 256);
     for _ in 0..100 {
@@ -228,7 +247,7 @@ fn in_doubt() -> World {
     world.power_on(Outage::Quiet);
     world.drain();
     assert_eq!((world.read_one(0), world.engine().is_in_doubt(0, 1)), (version, true));
-    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
     world
 }
 

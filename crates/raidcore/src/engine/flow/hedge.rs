@@ -6,7 +6,6 @@ use crate::engine::hedge::Hedge;
 use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
 use crate::engine::staging::Staging;
-use crate::engine::steering::Way;
 use crate::engine::{Action, Engine, JobId};
 use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Parity};
@@ -56,7 +55,8 @@ impl Engine {
         }
         self.array.counters.detour_blocks += u64::from(extra);
         self.array.counters.hedged_reads += 1;
-        self.range.jobs[id].asked.way = Way::Around;
+        // Whichever of the two answers.
+        self.range.jobs.go_around(id);
         Stage::Buffers
     }
 

@@ -8,6 +8,7 @@ use super::Hedge;
 use crate::engine::JobId;
 use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
+use crate::engine::steering::Way;
 use crate::engine::work::Work;
 use crate::geometry::Role;
 use crate::units::{Mem, Set};
@@ -49,6 +50,14 @@ impl Jobs {
             (Some(first), late, blocks, begun);
         self[first].pieces = pieces;
         self.join(second);
+    }
+
+    /// What a job reads, and the other if there are two that read the same, goes around a member.
+    pub(in crate::engine) fn go_around(&mut self, id: JobId) {
+        self[id].asked.way = Way::Around;
+        if let Some(other) = self[id].hedge.partner {
+            self[other].asked.way = Way::Around;
+        }
     }
 
     /// Whether another job has answered in this one's place.
