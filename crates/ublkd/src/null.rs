@@ -11,8 +11,8 @@ use raidcore::engine::Op;
 
 use crate::arena::Arena;
 use crate::host::seat;
-use crate::resident::{Came, Resident};
-use crate::ring::{Completed, Ring, RingConfig};
+use crate::resident::{Came, Resident, Todo};
+use crate::ring::{CommandSlot, Completed, Ring, RingConfig};
 use crate::thread::mask_signals;
 use crate::volume::{Bell, Buffer, Submissions, Submit, Volume, VolumeConfig};
 
@@ -150,6 +150,7 @@ impl Server {
                 submission.complete(Ok(()));
             }
             self.take_on()?;
+            self.settle();
             let (submissions, newcomers) = (&self.submissions, &self.newcomers);
             if submissions.is_abandoned() && self.residents.iter().all(Option::is_none) {
                 return Ok(());
@@ -184,18 +185,44 @@ impl Server {
         };
         let next = match served.came(number, result) {
             Came::Request(_, buffer) => served.answered(number, buffer, Ok(())),
-            Came::RequestAndCommand(request, mut buffer, command) => {
-                self.ring.command(place, command);
-                fill(request, &mut buffer);
-                served.answered(number, buffer, Ok(()))
-            }
             Came::Again(command) => Some(command),
+            Came::Several => return self.carry_on(place),
             Came::Nothing => None,
         };
         match next {
             Some(command) => self.ring.command(place, command),
             None => drop(resident.take_if(|resident| resident.has_ended())),
         }
+    }
+
+    /// The end of a pass, for all residents.
+    fn settle(&mut self) {
+        for at in 0..self.residents.len() {
+            let resident = self.residents[at].as_mut();
+            if resident.is_some_and(|resident| resident.settle()) {
+                self.carry_on(CommandSlot(at as u16));
+            }
+        }
+    }
+
+    /// Does what a resident wants.
+    fn carry_on(&mut self, place: CommandSlot) {
+        let resident = &mut self.residents[usize::from(place.0)];
+        while let Some(served) = resident
+            && let Some(todo) = served.next()
+        {
+            let command = match todo {
+                Todo::Request(number, request, mut buffer) => {
+                    fill(request, &mut buffer);
+                    served.answered(number, buffer, Ok(()))
+                }
+                Todo::Command(command) => Some(command),
+            };
+            if let Some(command) = command {
+                self.ring.command(place, command);
+            }
+        }
+        drop(resident.take_if(|resident| resident.has_ended()));
     }
 }
 

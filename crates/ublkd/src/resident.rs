@@ -15,7 +15,10 @@ use raidcore::engine::RequestError;
 
 use crate::volume::{Buffer, Submit};
 
-/// Something for the kernel to do with a file.
+/// Of commands that concern no file.
+const NO_FILE: RawFd = -1;
+
+/// Something for the kernel to do, mostly with a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Command {
     number: u16,
@@ -26,11 +29,28 @@ pub(crate) struct Command {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     /// A command to the driver behind it (`IORING_OP_URING_CMD`).
-    Driver { code: u32, arguments: [u8; 16] },
+    Driver {
+        code: u32,
+        arguments: [u8; 16],
+    },
     /// Bytes of a socket, as soon as there are any.
-    Receive { to: *mut u8, bytes: u32 },
-    /// Bytes into a socket, as soon as it takes some.
-    Send { from: *const u8, bytes: u32 },
+    Receive {
+        to: *mut u8,
+        bytes: u32,
+    },
+    /// Until one of these events of a file.
+    Poll {
+        events: u32,
+    },
+    /// Until so much time has passed.
+    Wait {
+        limit: *const types::Timespec,
+    },
+    /// The end of another command of the resident.
+    Cancel {
+        other: u16,
+    },
+    Nothing,
 }
 
 impl Command {
@@ -63,18 +83,38 @@ impl Command {
         Self { number, file: socket.as_raw_fd(), what: What::Receive { to, bytes } }
     }
 
-    /// Sends at most so many bytes into a socket that blocks, when it takes some. The result is their
-    /// count.
+    /// Completes when a file can be read, or has failed.
+    pub(crate) fn when_readable(number: u16, file: BorrowedFd<'_>) -> Self {
+        Self::poll(number, file, libc::POLLIN)
+    }
+
+    /// Completes when a file takes bytes, or has failed.
+    pub(crate) fn when_writable(number: u16, file: BorrowedFd<'_>) -> Self {
+        Self::poll(number, file, libc::POLLOUT)
+    }
+
+    fn poll(number: u16, file: BorrowedFd<'_>, events: i16) -> Self {
+        let events = u32::from(events as u16);
+        Self { number, file: file.as_raw_fd(), what: What::Poll { events } }
+    }
+
+    /// Completes when so much time has passed.
     ///
     /// # Safety
-    /// As of [`Command::receive`], of the memory at `from`, which may be read meanwhile.
-    pub(crate) unsafe fn send(
-        number: u16,
-        socket: BorrowedFd<'_>,
-        from: *const u8,
-        bytes: u32,
-    ) -> Self {
-        Self { number, file: socket.as_raw_fd(), what: What::Send { from, bytes } }
+    /// The limit must stay where it is until the command has completed or the ring is gone.
+    pub(crate) unsafe fn wait(number: u16, limit: &types::Timespec) -> Self {
+        Self { number, file: NO_FILE, what: What::Wait { limit } }
+    }
+
+    /// Ends another command of the resident, unless that is about to complete by itself. Both
+    /// complete.
+    pub(crate) fn cancel(number: u16, other: u16) -> Self {
+        Self { number, file: NO_FILE, what: What::Cancel { other } }
+    }
+
+    /// Completes at once, when other front ends have had their turn.
+    pub(crate) fn nothing(number: u16) -> Self {
+        Self { number, file: NO_FILE, what: What::Nothing }
     }
 
     /// The resident's name for it.
@@ -82,18 +122,20 @@ impl Command {
         self.number
     }
 
-    /// The entry for the kernel.
-    pub(crate) fn entry(&self) -> squeue::Entry {
+    /// The entry for the kernel, which knows commands by what `name` makes of their numbers.
+    pub(crate) fn entry(&self, name: impl Fn(u16) -> u64) -> squeue::Entry {
         let file = types::Fd(self.file);
-        match self.what {
+        let entry = match self.what {
             What::Driver { code, arguments } => {
                 opcode::UringCmd16::new(file, code).cmd(arguments).build()
             }
             What::Receive { to, bytes } => opcode::Recv::new(file, to, bytes).build(),
-            What::Send { from, bytes } => {
-                opcode::Send::new(file, from, bytes).flags(libc::MSG_NOSIGNAL).build()
-            }
-        }
+            What::Poll { events } => opcode::PollAdd::new(file, events).build(),
+            What::Wait { limit } => opcode::Timeout::new(limit).build(),
+            What::Cancel { other } => opcode::AsyncCancel::new(name(other)).build(),
+            What::Nothing => opcode::Nop::new().build(),
+        };
+        entry.user_data(name(self.number()))
     }
 }
 
@@ -101,12 +143,20 @@ impl Command {
 pub(crate) enum Came {
     /// A request for the volume; its answer has the command's number.
     Request(Submit, Buffer),
-    /// The same, and another command.
-    RequestAndCommand(Submit, Buffer, Command),
     /// Another command.
     Again(Command),
+    /// Whatever [`Resident::next`] says.
+    Several,
     /// There is nothing to do.
     Nothing,
+}
+
+/// Something that a resident wants.
+pub(crate) enum Todo {
+    /// A request for the volume; its answer has this number, which need be none of a command.
+    Request(u16, Submit, Buffer),
+    /// Another command.
+    Command(Command),
 }
 
 /// A front end on the array's thread. It must not block: nothing else is served meanwhile.
@@ -130,6 +180,17 @@ pub(crate) trait Resident: Send {
         buffer: Buffer,
         result: Result<(), RequestError>,
     ) -> Option<Command>;
+
+    /// At the end of each pass, in which it may have been given answers: whether [`Resident::next`] has
+    /// something to say, or it has ended.
+    fn settle(&mut self) -> bool {
+        false
+    }
+
+    /// The next thing that it wants.
+    fn next(&mut self) -> Option<Todo> {
+        None
+    }
 
     /// Whether no command is under way, nor will be.
     fn has_ended(&self) -> bool;

@@ -324,6 +324,7 @@ impl Data {
                 self.steer(GroupId::at(index));
             }
         }
+        self.settle_residents();
     }
 
     /// Hands over everything begun, and sleeps if there is nothing else to do.

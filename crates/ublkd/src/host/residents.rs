@@ -4,7 +4,7 @@ use raidcore::engine::RequestError;
 
 use super::data::{Data, InFlight};
 use super::handle::{HostError, Reply, reply};
-use crate::resident::{Came, Resident};
+use crate::resident::{Came, Resident, Todo};
 use crate::ring::{CommandSlot, Completed, Ring};
 use crate::volume::{Buffer, Submit};
 
@@ -43,13 +43,34 @@ impl Data {
         };
         match resident.came(number, result) {
             Came::Request(asked, buffer) => self.asked_by_resident(place, number, asked, buffer),
-            Came::RequestAndCommand(asked, buffer, command) => {
-                self.ring.command(place, command);
-                self.asked_by_resident(place, number, asked, buffer);
-            }
             Came::Again(command) => self.ring.command(place, command),
+            Came::Several => self.carry_on(place),
             Came::Nothing => self.let_go_if_ended(at),
         }
+    }
+
+    /// The end of a pass, for all of them.
+    pub(super) fn settle_residents(&mut self) {
+        for at in 0..self.residents.len() {
+            let resident = self.residents[at].as_mut();
+            if resident.is_some_and(|resident| resident.settle()) {
+                self.carry_on(CommandSlot(at as u16));
+            }
+        }
+    }
+
+    /// Does what a resident wants.
+    fn carry_on(&mut self, place: CommandSlot) {
+        let at = usize::from(place.0);
+        while let Some(todo) = self.residents[at].as_mut().and_then(|resident| resident.next()) {
+            match todo {
+                Todo::Request(number, asked, buffer) => {
+                    self.asked_by_resident(place, number, asked, buffer);
+                }
+                Todo::Command(command) => self.ring.command(place, command),
+            }
+        }
+        self.let_go_if_ended(at);
     }
 
     fn asked_by_resident(

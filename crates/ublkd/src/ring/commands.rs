@@ -32,10 +32,10 @@ impl Ring {
 
     /// Begins a command of a resident that has its place.
     pub(crate) fn command(&mut self, place: CommandSlot, command: Command) {
-        let name = COMMAND | u64::from(place.0) << 16 | u64::from(command.number());
+        let name = |number| COMMAND | u64::from(place.0) << 16 | u64::from(number);
         let lane = self.lanes[usize::from(place.0)];
         // SAFETY: as the maker of the command has promised.
-        unsafe { self.entries.push(lane, command.entry().user_data(name)) };
+        unsafe { self.entries.push(lane, command.entry(name)) };
     }
 
     /// A command that has completed; every command is returned once.

@@ -2,10 +2,10 @@
 
 #[path = "../tools/back_end.rs"]
 mod back_end;
-mod calm;
 #[path = "../tools/certificates.rs"]
 mod certificates;
 mod client;
+mod direct;
 mod haggling;
 mod hostile;
 mod null;

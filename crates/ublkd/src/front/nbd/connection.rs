@@ -9,12 +9,12 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::handshake::{HandshakeError, begin_tls, greet, negotiate};
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Unsent};
 use super::listen::Socket;
 use super::pace::Pace;
-use super::plain::{Plain, calmly, halves, whole};
+use super::plain::{Plain, directly, halves, whole};
 use super::replies::Replies;
-use super::requests::{CalmPlaces, End, Requests};
+use super::requests::{End, Places, Requests};
 use super::session::Session;
 use super::tls::Tls;
 use super::{Service, Stop};
@@ -27,10 +27,10 @@ const READ_AHEAD_BYTES: usize = 16 << 10;
 /// How much of TLS is taken from the socket at once. rustls by itself takes 4 KiB.
 const TLS_READ_BYTES: usize = 64 << 10;
 
-/// A client is calm after so many requests in a row, at first, and at last: their number doubles
-/// whenever it was found to be calm no more, since each time costs as much as many requests.
-const CALM_AFTER: u32 = 16;
-const CALM_AFTER_MOST: u32 = 1024;
+/// A client goes to the volume's thread after so many requests in a row that are for it, at first, and at
+/// last: their number doubles whenever it comes back, since each time costs as much as many requests.
+const DIRECT_AFTER: u32 = 16;
+const DIRECT_AFTER_MOST: u32 = 1024;
 
 /// Serves a client until it leaves or is cut off, or the server stops.
 pub(super) async fn connection(socket: Socket, service: Service, guest: Guest) {
@@ -54,7 +54,7 @@ struct Admitted<R, W, T> {
 
 type Negotiated<R, W, T> = Result<Option<Admitted<R, W, T>>, HandshakeError>;
 
-/// Its socket is the volume's thread's while the client is calm.
+/// Its socket is the volume's thread's most of the time.
 async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: String) {
     let enter = || Some((guest.busy()?, service.clients.enter(client.clone())?));
     let (reader, mut writer) = halves(stream, Vec::new());
@@ -65,21 +65,23 @@ async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: Stri
         Ok(entered.map(|(session, entered)| Admitted { reader, writer, session, entered }))
     };
     let Some(mut admitted) = in_time(negotiation, &service, &client).await else { return };
-    let mut after = CALM_AFTER;
-    while let Some((left, _place)) = serve(admitted, &service, &client, after).await {
+    let (mut after, mut unsent) = (DIRECT_AFTER, Unsent::default());
+    while let Some((left, _place)) = serve((admitted, unsent), &service, &client, after).await {
         let Admitted { reader, writer, session, entered } = left;
         let Some(admit) = &service.admit else { return };
         let moved = async {
-            let socket = match whole::<S>((reader.into_inner(), writer))? {
+            let buffer = reader.buffer().to_vec();
+            let socket = match whole::<S>((reader.into_inner(), writer), buffer)? {
                 Ok(socket) => socket,
-                Err(halves) => return Ok(halves),
+                Err(halves) => return Ok((halves, Unsent::default())),
             };
             let own = (service.checks(session), service.volume.share());
-            let (patience, stop) = (service.limits.patience, &service.stop);
-            let (stream, ahead) = calmly::<S>(socket, own, admit, stop, patience).await?;
-            Ok::<_, std::io::Error>(halves(stream, ahead))
+            let Service { stop, limits, .. } = &service;
+            let (stream, ahead, unsent) = directly::<S>(socket, own, admit, stop, limits).await?;
+            Ok::<_, std::io::Error>((halves(stream, ahead), unsent))
         };
-        let (reader, writer) = match moved.await {
+        let (reader, writer);
+        ((reader, writer), unsent) = match moved.await {
             Ok(halves) => halves,
             Err(error) => {
                 if let Some(count) = told(&service) {
@@ -90,7 +92,7 @@ async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: Stri
         };
         let reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
         admitted = Admitted { reader, writer, session, entered };
-        after = (after * 2).min(CALM_AFTER_MOST);
+        after = (after * 2).min(DIRECT_AFTER_MOST);
     }
 }
 
@@ -113,9 +115,9 @@ where
         Ok(entered.map(|(session, entered)| Admitted { reader, writer, session, entered }))
     };
     if let Some(admitted) = in_time(negotiation, &service, &client).await {
-        // Only a connection without TLS has a place among calm clients.
-        let service = Service { calm_places: None, ..service.clone() };
-        serve(admitted, &service, &client, CALM_AFTER).await;
+        // Only a connection without TLS can be served on the volume's thread.
+        let service = Service { places: None, ..service.clone() };
+        serve((admitted, Unsent::default()), &service, &client, DIRECT_AFTER).await;
     }
 }
 
@@ -146,13 +148,13 @@ async fn in_time<R, W, T>(
     None
 }
 
-/// Serves a client to its end, or until it is calm, which takes `calm_after` requests, and may go to
-/// the volume's thread.
+/// Serves a client, to which some replies may be unsent, to its end, or until it goes to the volume's
+/// thread, which takes so many requests.
 async fn serve<R, W, T>(
-    admitted: Admitted<R, W, T>,
+    (admitted, unsent): (Admitted<R, W, T>, Unsent),
     service: &Service,
     client: &str,
-    calm_after: u32,
+    after: u32,
 ) -> Option<(Admitted<R, W, T>, OwnedSemaphorePermit)>
 where
     R: AsyncRead + Unpin,
@@ -161,12 +163,12 @@ where
     let Admitted { reader, writer, session, entered } = admitted;
     let Service { volume, limits, stop, .. } = service;
     let pace = Pace::of(limits);
-    let (ledger, outgoing) = Ledger::new(session, limits, volume.share());
-    let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, pace);
+    let (ledger, outgoing, rest) = Ledger::new(session, limits, volume.share(), unsent);
+    let mut replies = Replies::new(writer, volume.clone(), &ledger, (outgoing, rest), pace);
     let own = Arc::clone(&ledger);
     let checks = service.checks(session);
-    let calm = service.calm_places.clone().map(|free| CalmPlaces { free, after: calm_after });
-    let mut requests = Requests::new(reader, checks, own, pace, stop.clone(), calm);
+    let places = service.places.clone().map(|free| Places { free, after });
+    let mut requests = Requests::new(reader, checks, own, pace, stop.clone(), places);
     let serving = async {
         let ended = tokio::select! {
             ended = requests.run() => ended,
@@ -180,7 +182,7 @@ where
         error = replies.run() => Err(error.into()),
     };
     match ended {
-        Ok(End::Calm(place)) => {
+        Ok(End::Direct(place)) => {
             let (reader, writer) = (requests.into_reader(), replies.into_writer());
             return Some((Admitted { reader, writer, session, entered }, place));
         }

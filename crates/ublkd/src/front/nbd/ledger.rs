@@ -60,6 +60,11 @@ impl Message {
         [numbers, text, data.unwrap_or_default()]
     }
 
+    /// How many they are.
+    pub(super) fn bytes(&self) -> usize {
+        self.slices().map(<[u8]>::len).iter().sum()
+    }
+
     /// Gives up the buffer.
     pub(super) fn give_back(&mut self) {
         if let Some(part) = &mut self.part {
@@ -90,6 +95,24 @@ pub(super) struct Stream {
     pub(super) extent: Extent,
     /// As a chunk; otherwise as a simple reply.
     pub(super) structured: bool,
+}
+
+/// Replies that were begun elsewhere.
+#[derive(Default)]
+pub(super) struct Unsent {
+    /// The rest of the first one, which goes without its buffer.
+    pub(super) rest: Rest,
+    /// The others.
+    pub(super) messages: Vec<Message>,
+}
+
+/// The rest of a message of which some is sent.
+#[derive(Default)]
+pub(super) struct Rest {
+    pub(super) bytes: Vec<u8>,
+    /// How many requests and parts are done with it.
+    pub(super) last: usize,
+    pub(super) parts: usize,
 }
 
 /// See the [module](self).
@@ -132,11 +155,13 @@ pub(super) struct Request<'a> {
 }
 
 impl Ledger {
+    /// These replies of the connection are in flight already, at most as many as there may be.
     pub(super) fn new(
         session: Session,
         limits: &NbdLimits,
         share: Share,
-    ) -> (Arc<Self>, UnboundedReceiver<Outgoing>) {
+        Unsent { rest, messages }: Unsent,
+    ) -> (Arc<Self>, UnboundedReceiver<Outgoing>, Rest) {
         let (out, outgoing) = unbounded_channel();
         let requests = limits.requests.max(1);
         let ledger = Self {
@@ -148,7 +173,15 @@ impl Ledger {
             parts: Semaphore::new(limits.buffers.max(1).into()),
             share,
         };
-        (Arc::new(ledger), outgoing)
+        let last = rest.last + messages.iter().filter(|message| message.last).count();
+        let parts = rest.parts + messages.iter().filter(|message| message.part.is_some()).count();
+        ledger.requests.forget_permits(last);
+        ledger.parts.forget_permits(parts);
+        for message in messages {
+            // The receiver is here.
+            ledger.out.send(Outgoing::Message(message)).ok();
+        }
+        (Arc::new(ledger), outgoing, rest)
     }
 
     pub(super) fn session(&self) -> Session {
@@ -165,11 +198,6 @@ impl Ledger {
     pub(super) async fn admit_alone<'a>(&'a self, mut place: Permits<'a>) -> Permits<'a> {
         place.merge(self.places(self.requests_max - 1).await);
         place
-    }
-
-    /// Whether nothing is in flight.
-    pub(super) fn is_settled(&self) -> bool {
-        self.requests.available_permits() == self.requests_max as usize
     }
 
     /// Waits until nothing is in flight.

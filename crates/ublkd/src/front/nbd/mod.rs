@@ -10,18 +10,18 @@
 //! - With TLS, nothing but that is negotiated before it, and nothing that came before it counts after it.
 //! - A client that makes the server wait (in the handshake, TLS's, too, within a payload, by not reading
 //!   replies) is cut off after a time. Between requests a client may be idle for any time.
-//! - A client that asks for one small thing at a time is served on the volume's thread, and its
-//!   connection's task waits until it is calm no more. The connection is cut if the task ends before.
+//! - A few clients are served on the volume's thread, and their connections' tasks wait until they ask
+//!   for something else. A connection is cut if its task ends before.
 //! - Nothing that a client has sent is given to the volume after its connection was cut.
 //! - When the server stops, requests that the volume already has are answered before the connection
 //!   closes.
 //!
 //! The protocol: `doc/proto.md` of the NBD project.
 
-mod calm;
 mod checks;
 mod clients;
 mod connection;
+mod direct;
 mod handshake;
 mod ledger;
 mod listen;
@@ -62,10 +62,9 @@ pub use tls::{NbdTls, TlsError};
 /// The largest request in bytes, which every server should accept.
 const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
-/// The most clients at a time, of one address, that the volume's thread serves by itself. It copies
-/// their data, and does nothing for others meanwhile. An idle client keeps its place until it leaves
-/// or is calm no more: what the kernel waits for on its socket is not taken back.
-const CALM_CLIENTS: usize = 4;
+/// The most clients at a time, of one address, that the volume's thread serves by itself. The kernel
+/// copies their data on it, and it does nothing for others meanwhile. An idle client keeps its place.
+const DIRECT_CLIENTS: usize = 4;
 
 /// Gives the volume's thread a front end, or drops it if that thread has ended.
 type Admit = Arc<dyn Fn(Box<dyn Resident>) + Send + Sync>;
@@ -201,9 +200,9 @@ impl NbdServer {
         Self::start_with(volume, None, config).await
     }
 
-    /// The same, with clients that ask for one small thing at a time served on the thread of the
-    /// volume's host: then no other thread has to be woken for a request. There are places for four
-    /// of them at this address; others are served as by [`NbdServer::start`].
+    /// The same, with clients without TLS served on the thread of the volume's host: then no other
+    /// thread has to be woken for a request. There are places for four of them at this address; others
+    /// are served as by [`NbdServer::start`].
     ///
     /// # Errors
     /// As of [`NbdServer::start`].
@@ -254,7 +253,7 @@ impl NbdServer {
             limits,
             tls,
             clients: clients.clone(),
-            calm_places: admit.as_ref().map(|_| Arc::new(Semaphore::new(CALM_CLIENTS))),
+            places: admit.as_ref().map(|_| Arc::new(Semaphore::new(DIRECT_CLIENTS))),
             admit,
             stop: Stop(stopping),
             log: Arc::default(),
@@ -295,9 +294,7 @@ impl NbdServer {
     }
 
     /// Stops: accepts no connection, refuses new requests, answers those that the volume has, then
-    /// closes all connections. A client on the volume's thread can send no more from then on, so the
-    /// connection ends if it is amid a request; one that does not take a reply is cut off after the
-    /// limits' `patience`, or twice that. Others may end what they have begun in one `patience`.
+    /// closes all connections. A client may end what it has begun within the limits' `patience`.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         if let Some(accepting) = self.accepting.take()
@@ -322,8 +319,8 @@ struct Service {
     limits: NbdLimits,
     tls: Option<Arc<Tls>>,
     clients: Clients,
-    /// Free places for calm clients, if they may go to the volume's thread.
-    calm_places: Option<Arc<Semaphore>>,
+    /// Free places on the volume's thread, if clients may go there.
+    places: Option<Arc<Semaphore>>,
     admit: Option<Admit>,
     stop: Stop,
     /// Clients' errors are logged at intervals.

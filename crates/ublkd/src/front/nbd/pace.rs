@@ -30,6 +30,11 @@ impl Pace {
         Self { patience: limits.patience, linger: limits.linger }
     }
 
+    /// How long buffers may wait for a client, which has `patience`, before others are looked at.
+    pub(super) fn turn(self, patience: Duration) -> Duration {
+        self.linger.clamp(Duration::from_millis(1), patience.max(Duration::from_millis(1)))
+    }
+
     /// Waits for a client while it has buffers of the volume, for `times` the time of one buffer.
     /// The future can be continued after that.
     pub(super) async fn wait<F: Future>(
@@ -39,8 +44,7 @@ impl Pace {
         mut work: Pin<&mut F>,
     ) -> Waited<F::Output> {
         let patience = self.patience.saturating_mul(times);
-        let turn =
-            self.linger.clamp(Duration::from_millis(1), patience.max(Duration::from_millis(1)));
+        let turn = self.turn(patience);
         let mut waited = Duration::ZERO;
         loop {
             if let Ok(output) = timeout(turn, work.as_mut()).await {

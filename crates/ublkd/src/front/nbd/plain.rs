@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::ioctl_fionbio;
-use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Chain};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::calm::{Calm, Left, Turn};
 use super::checks::Checks;
-use super::{Admit, Stop};
+use super::direct::{AHEAD_BYTES_MAX, Direct, Left, Turn, Way};
+use super::ledger::Unsent;
+use super::{Admit, NbdLimits, Stop};
 use crate::volume::Share;
 
 /// A reader with what was read of the connection before.
@@ -70,15 +70,24 @@ pub(super) fn halves<S: Plain>(socket: S, ahead: Vec<u8>) -> Halves<S> {
     (Cursor::new(ahead).chain(reader), writer)
 }
 
-/// The socket; the halves again if something was read of it that is not taken.
-pub(super) fn whole<S: Plain>(halves: Halves<S>) -> io::Result<Result<OwnedFd, Halves<S>>> {
-    let (ahead, _) = halves.0.get_ref();
-    if ahead.position() < ahead.get_ref().len() as u64 {
-        return Ok(Err(halves));
-    }
+/// A socket, and what was read of it and not taken.
+pub(super) type Bare = (OwnedFd, Vec<u8>);
+
+/// The socket, with what was read of it, this buffer first; the halves again if more was than goes
+/// with it.
+pub(super) fn whole<S: Plain>(
+    halves: Halves<S>,
+    buffer: Vec<u8>,
+) -> io::Result<Result<Bare, Halves<S>>> {
     let (reader, writer) = halves;
-    let (_, reader) = reader.into_inner();
-    S::release(reader, writer).map(Ok)
+    let (cursor, reader) = reader.into_inner();
+    let mut ahead = buffer;
+    let taken = cursor.position() as usize;
+    ahead.extend(&cursor.get_ref()[taken..]);
+    if ahead.len() > AHEAD_BYTES_MAX {
+        return Ok(Err((Cursor::new(ahead).chain(reader), writer)));
+    }
+    Ok(Ok((S::release(reader, writer)?, ahead)))
 }
 
 /// A connection whose socket the volume's thread has. It is cut if this is dropped before the socket
@@ -90,13 +99,6 @@ struct Away {
 }
 
 impl Away {
-    fn shut(&self, how: Shutdown) {
-        // The client may be gone already.
-        if let Some(socket) = &self.socket {
-            shutdown(socket, how).ok();
-        }
-    }
-
     fn cut(&self) {
         if let Some(socket) = &self.socket {
             self.turn.cut(socket.as_fd());
@@ -115,39 +117,41 @@ impl Drop for Away {
     }
 }
 
-/// Has the volume's thread serve a calm client for as long as it is calm. A client that makes it wait for
-/// longer than `patience`, or twice that, is cut off.
+/// Has the volume's thread serve a client, of which this was read already, until it has something for
+/// its task. A client that makes it wait for longer than the limits' patience, or twice that, is cut
+/// off.
 ///
 /// # Errors
 /// If the kernel refuses what it takes, the thread has ended, or the connection was cut.
-pub(super) async fn calmly<S: Plain>(
-    socket: OwnedFd,
-    (checks, share): (Checks, Share),
+pub(super) async fn directly<S: Plain>(
+    (socket, ahead): Bare,
+    own: (Checks, Share),
     admit: &Admit,
     stop: &Stop,
-    patience: Duration,
-) -> io::Result<(S, Vec<u8>)> {
+    limits: &NbdLimits,
+) -> io::Result<(S, Vec<u8>, Unsent)> {
     ioctl_fionbio(&socket, false)?;
-    let turn = Arc::<Turn>::default();
+    let turn = Arc::new(Turn::new()?);
     let away = Away { socket: Some(socket.try_clone()?), turn: Arc::clone(&turn) };
-    let (calm, left) = Calm::new(socket, checks, share, turn)?;
-    admit(Box::new(calm));
+    let (direct, left) = Direct::new((socket, &ahead), own, limits, turn)?;
+    drop(ahead);
+    admit(Box::new(direct));
     let ended = {
-        let mut ended = pin!(unless_late(left, &away, patience));
+        let mut ended = pin!(unless_late(left, &away, limits.patience));
         tokio::select! {
             biased;
             ended = ended.as_mut() => ended,
             () = stop.wait() => {
-                // What the volume has is answered, and nothing is read after that.
-                away.shut(Shutdown::Read);
+                // It refuses what comes now.
+                away.turn.call();
                 ended.await
             }
         }
     };
-    let Left { socket, ahead } = ended?;
+    let Left { socket, ahead, unsent } = ended?;
     away.end();
     ioctl_fionbio(&socket, true)?;
-    Ok((S::take(socket)?, ahead))
+    Ok((S::take(socket)?, ahead, unsent))
 }
 
 /// The client as it comes back, unless it is cut off.
@@ -172,11 +176,11 @@ async fn unless_late(
 
 /// When the client has made the server wait for too long.
 async fn lateness(turn: &Turn, patience: Duration) {
-    let mut before = None;
+    let mut before = [None; 2];
     loop {
         sleep(patience).await;
-        let now = turn.waiting();
-        if now.is_some() && now == before {
+        let now = [Way::In, Way::Out].map(|way| turn.waiting(way));
+        if now.iter().zip(&before).any(|(now, before)| now.is_some() && now == before) {
             return;
         }
         before = now;

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::ledger::{Ledger, Message, Outgoing, Stream};
+use super::ledger::{Ledger, Message, Outgoing, Rest, Stream};
 use super::pace::{Pace, Waited};
 use super::wire::{Errno, Head};
 use crate::volume::{Buffer, Edges, Port, Submit, Volume};
@@ -36,6 +36,8 @@ pub(super) struct Replies<W> {
     outgoing: UnboundedReceiver<Outgoing>,
     /// Messages before that, without buffers.
     backlog: VecDeque<Outgoing>,
+    /// What comes before all of them.
+    rest: Rest,
     pace: Pace,
 }
 
@@ -44,11 +46,11 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         writer: W,
         volume: Volume,
         ledger: &Arc<Ledger>,
-        outgoing: UnboundedReceiver<Outgoing>,
+        (outgoing, rest): (UnboundedReceiver<Outgoing>, Rest),
         pace: Pace,
     ) -> Self {
         let backlog = VecDeque::new();
-        Self { writer, volume, ledger: Arc::clone(ledger), outgoing, backlog, pace }
+        Self { writer, volume, ledger: Arc::clone(ledger), outgoing, backlog, rest, pace }
     }
 
     pub(super) fn into_writer(self) -> W {
@@ -57,6 +59,9 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
 
     /// Writes replies until an error.
     pub(super) async fn run(&mut self) -> io::Error {
+        if let Err(error) = self.begin().await {
+            return error;
+        }
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             // This side holds a sender, too, so the channel never closes.
@@ -65,6 +70,17 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
                 return error;
             }
         }
+    }
+
+    /// Writes the rest of a reply that was begun elsewhere, if there is one.
+    async fn begin(&mut self) -> io::Result<()> {
+        let Rest { bytes, last, parts } = std::mem::take(&mut self.rest);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.write_rest(bytes).await?;
+        self.ledger.written(last, parts);
+        self.write_backlog().await
     }
 
     async fn write(&mut self, batch: &mut Vec<Outgoing>) -> io::Result<()> {
@@ -77,6 +93,10 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
             }
         }
         self.write_messages(messages).await?;
+        self.write_backlog().await
+    }
+
+    async fn write_backlog(&mut self) -> io::Result<()> {
         while let Some(outgoing) = self.backlog.pop_front() {
             match outgoing {
                 Outgoing::Message(mut message) => {

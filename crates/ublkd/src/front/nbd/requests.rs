@@ -6,7 +6,7 @@
 //! - A buffer is taken when its part of the payload has begun to arrive, and the rest of that part
 //!   must follow in time. If others have no buffer meanwhile, the received bytes are set aside.
 //! - The payload of a refused request is skipped, so that the next request is found.
-//! - A client that is found calm has nothing in flight, and nothing of it is read ahead.
+//! - A client that goes to the volume's thread has nothing in flight.
 
 use std::io;
 use std::ops::Range;
@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use raidcore::engine::Op;
+use raidcore::units::BLOCK_BYTES;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -23,16 +24,15 @@ use super::handshake::ALLOCATION_ID;
 use super::ledger::{Ledger, Request};
 use super::pace::{Pace, Waited};
 use super::wire::{Command, Errno, Head, Header, flag};
-use super::{PAYLOAD_BYTES_MAX, Stop, calm};
+use super::{PAYLOAD_BYTES_MAX, Stop, direct};
 use crate::front::extent::Extent;
 use crate::volume::{Buffer, Port, Submit};
 
-/// Places for calm clients.
+/// Places on the volume's thread.
 #[derive(Clone)]
-pub(super) struct CalmPlaces {
+pub(super) struct Places {
     pub(super) free: Arc<Semaphore>,
-    /// A client is calm when so many requests in a row were small, and came when nothing was in
-    /// flight.
+    /// A client goes there when so many requests in a row were for it.
     pub(super) after: u32,
 }
 
@@ -53,8 +53,8 @@ pub(super) enum Cut {
 pub(super) enum End {
     /// It has no more requests, or the server stops.
     Left,
-    /// It asks for one thing at a time, and there is a place among such clients for it.
-    Calm(OwnedSemaphorePermit),
+    /// It goes to the volume's thread, where it has this place.
+    Direct(OwnedSemaphorePermit),
 }
 
 /// The reading half of a connection.
@@ -65,10 +65,10 @@ pub(super) struct Requests<R> {
     port: Arc<dyn Port>,
     pace: Pace,
     stop: Stop,
-    /// Free places for calm clients; none if it makes no difference.
-    calm_places: Option<CalmPlaces>,
-    /// How many calm requests there were in a row.
-    calm: u32,
+    /// Free places on the volume's thread; none if it takes no clients.
+    places: Option<Places>,
+    /// How many requests for it there were in a row.
+    suited: u32,
 }
 
 impl<R: AsyncRead + Unpin> Requests<R> {
@@ -78,10 +78,10 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         ledger: Arc<Ledger>,
         pace: Pace,
         stop: Stop,
-        calm_places: Option<CalmPlaces>,
+        places: Option<Places>,
     ) -> Self {
         let port: Arc<dyn Port> = Arc::<Ledger>::clone(&ledger);
-        Self { reader, checks, port, ledger, pace, stop, calm_places, calm: 0 }
+        Self { reader, checks, port, ledger, pace, stop, places, suited: 0 }
     }
 
     /// With all that was read.
@@ -89,11 +89,14 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         self.reader
     }
 
-    /// Until the client has no more requests, or is calm, or the server stops and nothing is in flight.
+    /// Until the client has no more requests, or goes to the volume's thread, or the server stops and
+    /// nothing is in flight.
     pub(super) async fn run(&mut self) -> Result<End, Cut> {
         let stop = self.stop.clone();
         let ledger = Arc::clone(&self.ledger);
         let mut stopping = pin!(stop.wait());
+        let buffer_blocks = self.checks.volume.max_request_blocks();
+        let buffer_bytes = u64::from(buffer_blocks) * BLOCK_BYTES as u64;
         loop {
             let quiet = async {
                 if !stop.is_set() {
@@ -110,26 +113,26 @@ impl<R: AsyncRead + Unpin> Requests<R> {
                 None => return Ok(End::Left),
                 Some(header) if header.command == Command::Disconnect => return Ok(End::Left),
                 Some(header) => {
-                    let calm = ledger.is_settled() && calm::suits(&header);
-                    self.calm = if calm { self.calm.saturating_add(1) } else { 0 };
+                    let suits = direct::suits(&header, buffer_bytes);
+                    self.suited = if suits { self.suited.saturating_add(1) } else { 0 };
                     self.take(header).await?;
                 }
             }
-            if self.calm_places.as_ref().is_some_and(|places| self.calm >= places.after)
-                && let Some(place) = self.calm_place().await
+            if self.places.as_ref().is_some_and(|places| self.suited >= places.after)
+                && let Some(place) = self.place().await
             {
-                return Ok(End::Calm(place));
+                return Ok(End::Direct(place));
             }
         }
     }
 
-    /// A place among calm clients, if there is one.
-    async fn calm_place(&mut self) -> Option<OwnedSemaphorePermit> {
-        self.calm = 0;
-        let free = Arc::clone(&self.calm_places.as_ref()?.free);
-        let place = free.try_acquire_owned().ok()?;
+    /// A place on the volume's thread, if there is one.
+    async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.suited = 0;
+        let free = Arc::clone(&self.places.as_ref()?.free);
+        let place = free.try_acquire_owned().ok().filter(|_| !self.stop.is_set())?;
         self.ledger.settled().await;
-        self.reader.buffer().is_empty().then_some(place)
+        Some(place)
     }
 
     async fn take(&mut self, header: Header) -> Result<(), Cut> {

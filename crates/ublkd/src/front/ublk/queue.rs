@@ -239,7 +239,7 @@ mod tests {
         fn request(&mut self, tag: u16) -> (Submit, Buffer) {
             match self.queue.came(tag, abi::RESULT_REQUEST) {
                 Came::Request(request, buffer) => (request, buffer),
-                Came::RequestAndCommand(..) | Came::Again(_) | Came::Nothing => {
+                Came::Again(_) | Came::Several | Came::Nothing => {
                     panic!("tag {tag} brought no request")
                 }
             }
