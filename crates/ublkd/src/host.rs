@@ -330,6 +330,8 @@ pub(crate) struct Opened {
     pub(crate) number: Option<u64>,
     /// Whether I/O goes past the block layer.
     pub(crate) passthrough: bool,
+    /// How many streams of writes it keeps apart.
+    pub(crate) write_streams: u16,
 }
 
 impl Opened {
@@ -339,6 +341,7 @@ impl Opened {
             durable_by: device.durable_by(),
             number: device.identity().block_device(),
             passthrough: device.passthrough().is_some(),
+            write_streams: device.write_streams(),
         }
     }
 }

@@ -14,6 +14,7 @@ mod identity;
 mod leased;
 mod locking;
 mod passing;
+mod streams;
 
 use std::fs::{File, TryLockError};
 use std::io;

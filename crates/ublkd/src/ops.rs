@@ -11,7 +11,7 @@
 
 use det::Instant;
 use flashsim::real::Ended;
-use raidcore::engine::{IoError, IoId};
+use raidcore::engine::{IoError, IoId, Stream};
 use raidcore::units::Mem;
 use raidlog::GroupId;
 
@@ -36,9 +36,14 @@ pub(crate) enum OpKind {
     Write {
         /// Durable when it completes.
         durable: bool,
+        /// What it is of.
+        stream: Stream,
     },
-    /// Memory to device, from several places.
-    Gather,
+    /// Memory to device, from several places; durable when it completes.
+    Gather {
+        /// What it is of.
+        stream: Stream,
+    },
     /// What was written becomes durable.
     Flush,
     /// A range is given back, and reads as zeros.
@@ -168,10 +173,10 @@ impl Op {
             OpKind::Flush | OpKind::Discard | OpKind::Trim | OpKind::Look => {
                 return Next::Done(Ok(()));
             }
-            OpKind::Write { .. } | OpKind::Gather if self.sync == Sync::Busy => {
+            OpKind::Write { .. } | OpKind::Gather { .. } if self.sync == Sync::Busy => {
                 return Next::Done(Ok(()));
             }
-            OpKind::Read(_) | OpKind::Write { .. } | OpKind::Gather => {}
+            OpKind::Read(_) | OpKind::Write { .. } | OpKind::Gather { .. } => {}
         }
         if bytes == 0 {
             // A read beyond the end of a file that was long enough when it was opened: it has
@@ -186,7 +191,7 @@ impl Op {
             }
             return Next::Done(Ok(()));
         }
-        if self.kind == OpKind::Gather {
+        if matches!(self.kind, OpKind::Gather { .. }) {
             self.skip(bytes);
         }
         Next::Again
@@ -411,7 +416,7 @@ mod tests {
     #[test]
     fn errors_have_their_meaning() {
         let mut ops = Ops::new(1);
-        let id = op(&mut ops, OpKind::Write { durable: false }, 4096);
+        let id = op(&mut ops, OpKind::Write { durable: false, stream: Stream::Data }, 4096);
         let op = ops.get(id);
         for (errno, meaning) in [
             (libc::EIO, IoError::Medium),
@@ -427,7 +432,7 @@ mod tests {
     #[test]
     fn a_gather_goes_on_in_the_middle_of_a_part() {
         let mut ops = Ops::new(1);
-        let id = op(&mut ops, OpKind::Gather, 30);
+        let id = op(&mut ops, OpKind::Gather { stream: Stream::Journal }, 30);
         let op = ops.get(id);
         let iovec = |at: usize, len| libc::iovec {
             iov_base: std::ptr::without_provenance_mut(at),

@@ -31,13 +31,14 @@ use std::time::Duration;
 
 use det::Instant;
 use flashsim::real::Ended;
-use raidcore::engine::IoError;
+use raidcore::engine::{IoError, Stream};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::health::Readings;
 use crate::lease::{LeaseFile, Permit};
 use crate::members::{Device, DurableBy, Kind};
+use crate::nvme::placement::Placement;
 use crate::open_members::{MEMBERS, MemberIndex, Members};
 use crate::ops::{IoName, Lane, Model, OpId, OpKind, Ops, Sync};
 use crate::volume::Bell;
@@ -72,6 +73,8 @@ struct Member {
     flash: bool,
     /// Whether I/O goes past the block layer.
     passes: bool,
+    /// Where writes can go that do.
+    placement: Placement,
     size: Size,
     stats: IoStats,
 }
@@ -121,6 +124,8 @@ pub(crate) struct Ring {
     registered_files: bool,
     buffers: Buffers,
     drives: Drives,
+    /// Whether a member keeps streams apart, or one did.
+    keeps_streams: bool,
     /// What real drives tell of themselves, as far as it is known.
     pub(crate) readings: Readings,
     /// Scratch space.
@@ -167,6 +172,7 @@ impl Ring {
             registered_files,
             buffers,
             drives: Drives::default(),
+            keeps_streams: false,
             readings: Readings::default(),
             modelled: Vec::new(),
             done: VecDeque::with_capacity(room),
@@ -209,10 +215,10 @@ impl Ring {
         arena: &mut Arena,
         io: (IoName, DeviceId),
         from: Source,
-        durable: bool,
+        (durable, stream): (bool, Stream),
         range: (Pba, u32),
     ) {
-        let Some(id) = self.begin(now, io, OpKind::Write { durable }, range) else {
+        let Some(id) = self.begin(now, io, OpKind::Write { durable, stream }, range) else {
             if let Source::Pages(pages) = from {
                 arena.give_back(pages);
             }
@@ -233,10 +239,10 @@ impl Ring {
         arena: &mut Arena,
         io: (IoName, DeviceId),
         (pages, page_blocks): (PieceId, u32),
-        at: Pba,
+        (at, stream): (Pba, Stream),
         payload: impl FnOnce(&mut dyn FnMut(Mem, u32)),
     ) {
-        let Some(id) = self.begin(now, io, OpKind::Gather, (at, 0)) else {
+        let Some(id) = self.begin(now, io, OpKind::Gather { stream }, (at, 0)) else {
             arena.give_back(pages);
             return;
         };
@@ -385,6 +391,11 @@ impl Ring {
         self.is_calm = self.ops.flying() <= CALM;
     }
 
+    /// Whether it matters what writes are of.
+    pub(crate) fn keeps_streams(&self) -> bool {
+        self.keeps_streams
+    }
+
     /// A device's file for the lease's agent, if it is open.
     pub(crate) fn lease_file(&self, id: DeviceId) -> Option<LeaseFile> {
         let member = self.find(id).and_then(|at| self.members[usize::from(at.0)].as_ref())?;
@@ -421,7 +432,8 @@ impl Ring {
         let bytes = blocks as usize * BLOCK_BYTES;
         let mut sync = Sync::None;
         if let Some(member) = &self.members[usize::from(index.0)] {
-            let durable = matches!(kind, OpKind::Write { durable: true } | OpKind::Gather);
+            let durable =
+                matches!(kind, OpKind::Write { durable: true, .. } | OpKind::Gather { .. });
             if durable && member.device.durable_by() == DurableBy::Flush {
                 sync = Sync::Due;
             }

@@ -1,7 +1,8 @@
-//! The format of an NVMe namespace, from its bytes.
+//! What an NVMe namespace tells of itself, from its bytes.
 
 use proptest::prelude::*;
 use ublkd::nvme::namespace::{Format, parse};
+use ublkd::nvme::placement;
 
 /// The data structure of a namespace of `blocks` blocks, with the format number `number` of `formats`,
 /// which has `block_shift`.
@@ -16,7 +17,12 @@ fn identify(blocks: u64, (number, formats): (u8, u8), block_shift: u8) -> Vec<u8
 
 #[test]
 fn a_format_is_read() {
-    let format = |blocks, block_shift| Format { blocks, block_shift, has_metadata: false };
+    let format = |blocks, block_shift| Format {
+        blocks,
+        block_shift,
+        has_metadata: false,
+        endurance_group: 0,
+    };
     assert_eq!(parse(&identify(1 << 40, (0, 1), 9)), Some(format(1 << 40, 9)));
     assert_eq!(parse(&identify(77, (6, 7), 12)), Some(format(77, 12)));
     assert_eq!(parse(&identify(77, (0x2b, 64), 12)), Some(format(77, 12)));
@@ -42,6 +48,13 @@ fn blocks_with_more_than_data_are_noticed() {
 }
 
 #[test]
+fn an_endurance_group_is_read() {
+    let mut bytes = identify(77, (0, 1), 12);
+    bytes[100..104].copy_from_slice(&[1, 2, 3, 4]);
+    assert_eq!(parse(&bytes).expect("a format").endurance_group, 0x0403);
+}
+
+#[test]
 fn what_is_no_format_is_none() {
     assert_eq!(parse(&identify(77, (2, 2), 12)), None, "one that does not exist");
     for block_shift in [0, 8, 32, 255] {
@@ -55,6 +68,13 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         if let Some(format) = parse(&bytes) {
             prop_assert!((9..32).contains(&format.block_shift));
+        }
+    }
+
+    #[test]
+    fn any_status_of_handles_is_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        if let Ok(placement) = placement::parse(&bytes) {
+            prop_assert!((2..=4).contains(&placement.streams()));
         }
     }
 }

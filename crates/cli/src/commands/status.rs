@@ -332,9 +332,13 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         Some(DurableBy::Flag) | None => "",
     };
     let passes = if member.passthrough { "  (past the block layer)" } else { "" };
+    let streams = match member.write_streams {
+        0 => String::new(),
+        count => format!("  ({count} write streams by FDP)"),
+    };
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
     let disk = disk_name(member.group, member.member);
-    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{passes}{errors}")
+    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{passes}{streams}{errors}")
 }
 
 /// A modelled SSD, for people.

@@ -33,6 +33,10 @@ pub struct MemberReport {
     /// Whether reads and writes of its device, an NVMe drive, go past the kernel's block layer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passthrough: bool,
+    /// How many streams its device keeps apart of what is written to it: data, journal, staging log and
+    /// parity, or what of these goes together. None if it keeps nothing apart.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub write_streams: u16,
     /// Its device's identity.
     pub uuid: String,
     /// Its state.
@@ -73,6 +77,11 @@ pub struct MemberReport {
     /// an older release.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<TransfersReport>,
+}
+
+/// Whether there is nothing to be told.
+fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 /// Why an I/O failed.

@@ -6,7 +6,7 @@ use std::io;
 
 use super::sectors::{SECTOR_BYTES, Sector};
 use super::{DriveHealth, Source};
-use crate::nvme::admin::{self, Question};
+use crate::nvme::ask::{self, Question};
 
 /// The admin command "Get Log Page".
 const GET_LOG_PAGE: u8 = 0x02;
@@ -56,8 +56,9 @@ pub(super) fn read(drive: &File) -> io::Result<Option<DriveHealth>> {
         opcode: GET_LOG_PAGE,
         namespace: ALL_NAMESPACES,
         dword10: HEALTH_LOG | dwords << 16,
+        ..Question::default()
     };
-    admin::ask(drive, question, &mut log.0)?;
+    ask::ask(drive, question, &mut log.0)?;
     Ok(parse(&log.0))
 }
 

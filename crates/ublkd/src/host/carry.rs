@@ -1,7 +1,7 @@
 //! The data thread as a machine's host: what it says is carried out over the ring and the arena.
 
 use det::Instant;
-use raidcore::engine::{Io, IoOp, RequestError};
+use raidcore::engine::{Io, IoId, IoOp, RequestError, Stream};
 use raidcore::meta::checksum;
 use raidcore::plan::{BoundStep, Found};
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
@@ -14,7 +14,7 @@ use super::notes::Happened;
 use crate::arena::{Arena, ENTRY_BLOCKS};
 use crate::compute;
 use crate::ops::IoName;
-use crate::ring::Source;
+use crate::ring::{Ring, Source};
 
 impl Memory for Arena {
     fn compute(&mut self, step: BoundStep<'_>, blocks: u32) -> Option<Found> {
@@ -81,14 +81,16 @@ impl Host for Data {
         match io.op {
             IoOp::Read(to) => ring.read(now, arena, who, to, range),
             IoOp::Write { from, fua } => {
-                ring.write(now, arena, who, Source::Mem(from), fua, range);
+                let stream = stream(machine, ring, group, io.id);
+                ring.write(now, arena, who, Source::Mem(from), (fua, stream), range);
             }
             IoOp::Store(page) => {
+                let stream = stream(machine, ring, group, io.id);
                 let pages = arena.take_pages(1);
                 arena.fill_pages(pages, 0..1, |_, into| {
                     machine.engine(group).encode(page, io.device, into);
                 });
-                ring.write(now, arena, who, Source::Pages(pages), true, range);
+                ring.write(now, arena, who, Source::Pages(pages), (true, stream), range);
             }
             IoOp::Journal => self.journal(group, io),
             IoOp::Flush => ring.flush(now, arena, who),
@@ -121,6 +123,11 @@ impl Host for Data {
     }
 }
 
+/// What a write is of, if a member keeps that apart.
+fn stream(machine: &Machine, ring: &Ring, group: GroupId, io: IoId) -> Stream {
+    if ring.keeps_streams() { machine.engine(group).stream(io) } else { Stream::Data }
+}
+
 impl Data {
     /// Begins to write an entry of the journal: a small one in one piece, and with those that it
     /// continues, since copying a few blocks into registered memory takes less than the kernel takes
@@ -128,6 +135,7 @@ impl Data {
     fn journal(&mut self, group: GroupId, io: Io) {
         let machine = &self.machine;
         let header = machine.engine(group).journal_header_blocks(io.id);
+        let stream = stream(machine, &self.ring, group, io.id);
         // The holders of an entry's copies are told one after the other.
         let (known, mut next) = (&mut self.checksums, 0);
         let mut encode = |arena: &Arena, head: &mut [u8]| {
@@ -147,7 +155,7 @@ impl Data {
         let (now, who) = (self.now, (IoName { group, id: io.id }, io.device));
         let (ring, arena) = (&mut self.ring, &mut self.arena);
         if io.blocks <= ENTRY_BLOCKS {
-            ring.write_behind(now, arena, who, (io.at, io.blocks), |arena, into| {
+            ring.write_behind(now, arena, who, (io.at, io.blocks), stream, |arena, into| {
                 let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
                 encode(arena, head);
                 machine.journal_payload(group, io.id, |mem, blocks| {
@@ -160,7 +168,7 @@ impl Data {
         } else {
             let pages = arena.take_pages(header);
             arena.fill_pages(pages, 0..header, encode);
-            ring.gather(now, arena, who, (pages, header), io.at, |visit| {
+            ring.gather(now, arena, who, (pages, header), (io.at, stream), |visit| {
                 machine.journal_payload(group, io.id, visit);
             });
         }

@@ -19,9 +19,11 @@ use crate::volume::{Buffer, Edges, Submit};
 const MEMBER_BLOCKS: u64 = 4096;
 const LANES: u64 = 4;
 
-/// A fresh array of three members in memory.
-fn array() -> (Volume, HostHandle) {
-    let new = NewArray {
+mod streams;
+
+/// An array of three members.
+fn new_array() -> NewArray {
+    NewArray {
         array: ArrayId([7; 16]),
         name: "tank".into(),
         created: 0,
@@ -36,8 +38,17 @@ fn array() -> (Volume, HostHandle) {
         staging_device_blocks: 0,
         distributed_spare: false,
         member_blocks: vec![MEMBER_BLOCKS; 3],
-    };
-    let record = new.record().unwrap();
+    }
+}
+
+/// That, fresh and in memory.
+fn array() -> (Volume, HostHandle) {
+    array_of(HostConfig::default(), |device| device)
+}
+
+/// The same, on what becomes of devices.
+fn array_of(config: HostConfig, becomes: impl FnMut(Device) -> Device) -> (Volume, HostHandle) {
+    let record = new_array().record().unwrap();
     let devices = record.slots.iter().map(|slot| {
         let file = tempfile::tempfile().unwrap();
         file.set_len(MEMBER_BLOCKS * BLOCK_BYTES as u64).unwrap();
@@ -57,9 +68,9 @@ fn array() -> (Volume, HostHandle) {
     let images: Vec<_> = images.collect();
     let options = AssembleOptions { degraded: false, force: false };
     let assembled = assemble(&images, options).unwrap();
-    let mut devices: Vec<_> = devices.into_iter().map(Some).collect();
+    let mut devices: Vec<_> = devices.into_iter().map(becomes).map(Some).collect();
     let in_place = assembled.slots.iter().map(|place| devices[(*place).unwrap()].take()).collect();
-    Host::spawn(HostConfig::default(), assembled, in_place).unwrap()
+    Host::spawn(config, assembled, in_place).unwrap()
 }
 
 /// What a checker tells of a request: what it was, its end, and how its buffer began.

@@ -22,6 +22,9 @@ const READ: u8 = 0x02;
 /// "Force Unit Access", in command dword 12: durable when it completes.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 
+/// Command dword 12 of a write whose dword 13 has a placement identifier: the directive type "Data Placement".
+const DATA_PLACEMENT: u32 = 2 << 20;
+
 /// The most logical blocks of a command, whose number has 16 bits and counts from one.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 16;
 
@@ -45,17 +48,23 @@ pub(crate) struct Extent {
 
 /// The bytes of a read.
 pub(crate) fn read(namespace: u32, extent: Extent, data: Data) -> [u8; ENTRY_BYTES] {
-    transfer(READ, namespace, extent, data, 0)
+    transfer(READ, namespace, extent, data, [0; 2])
 }
 
-/// The bytes of a write, `durable` when it completes.
+/// The bytes of a write, `durable` when it completes. With a placement identifier it goes there.
 pub(crate) fn write(
     namespace: u32,
     extent: Extent,
     data: Data,
     durable: bool,
+    placement: Option<u16>,
 ) -> [u8; ENTRY_BYTES] {
-    transfer(WRITE, namespace, extent, data, if durable { FORCE_UNIT_ACCESS } else { 0 })
+    let durable = if durable { FORCE_UNIT_ACCESS } else { 0 };
+    let dwords = match placement {
+        Some(identifier) => [durable | DATA_PLACEMENT, u32::from(identifier) << 16],
+        None => [durable, 0],
+    };
+    transfer(WRITE, namespace, extent, data, dwords)
 }
 
 /// The bytes of a flush.
@@ -71,7 +80,7 @@ fn transfer(
     namespace: u32,
     extent: Extent,
     data: Data,
-    flags: u32,
+    [flags, directive]: [u32; 2],
 ) -> [u8; ENTRY_BYTES] {
     debug_assert!((1..=BLOCKS_MAX).contains(&extent.blocks), "{extent:?}");
     let mut bytes = [0; ENTRY_BYTES];
@@ -79,10 +88,11 @@ fn transfer(
     let mut put = |at: usize, word: u32| bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
     put(4, namespace);
     put(36, data.length);
-    // Command dwords 10 to 12.
+    // Command dwords 10 to 13.
     put(40, extent.from as u32);
     put(44, (extent.from >> 32) as u32);
     put(48, (extent.blocks - 1) as u32 | flags);
+    put(52, directive);
     bytes[24..32].copy_from_slice(&data.address.to_ne_bytes());
     bytes
 }
@@ -94,6 +104,8 @@ pub(crate) enum Ended {
     Done,
     /// The drive can't read or write these blocks, and says that another try is in vain.
     Medium,
+    /// The drive does not know something that the command asks for.
+    Unknown,
     /// In another way, which the kernel's driver knows to handle where it does it by itself.
     Otherwise,
     /// The kernel does not pass such commands.
@@ -104,6 +116,9 @@ pub(crate) enum Ended {
 const DO_NOT_RETRY: i32 = 0x4000;
 const KIND: i32 = 0x7ff;
 
+/// "Invalid Field in Command".
+const INVALID_FIELD: i32 = 0x002;
+
 /// The errors of media and data integrity, but for those of a drive's own features.
 const MEDIUM: std::ops::RangeInclusive<i32> = 0x280..=0x287;
 
@@ -112,6 +127,7 @@ pub(crate) fn ended(result: i32) -> Ended {
     match result {
         0 => Ended::Done,
         1.. if result & DO_NOT_RETRY != 0 && MEDIUM.contains(&(result & KIND)) => Ended::Medium,
+        1.. if result & KIND == INVALID_FIELD => Ended::Unknown,
         1.. => Ended::Otherwise,
         ..0 => match -result {
             libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::EACCES | libc::EPERM => {

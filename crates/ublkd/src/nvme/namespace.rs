@@ -10,6 +10,8 @@ pub struct Format {
     pub block_shift: u8,
     /// Whether blocks carry metadata, such as protection information.
     pub has_metadata: bool,
+    /// The endurance group that it is in; 0 if it is in none.
+    pub endurance_group: u16,
 }
 
 /// What the data structure tells; nothing if it is too short, or no format.
@@ -25,10 +27,12 @@ pub fn parse(identify: &[u8]) -> Option<Format> {
     let metadata_bytes = u16::from_le_bytes([format[0], format[1]]);
     let block_shift = format[2];
     let protected = identify.get(29)? & 7 != 0;
+    let endurance_group = u16::from_le_bytes(identify.get(102..104)?.try_into().ok()?);
     let is_format = number < formats && (9..32).contains(&block_shift);
     is_format.then_some(Format {
         blocks,
         block_shift,
         has_metadata: metadata_bytes > 0 || protected,
+        endurance_group,
     })
 }

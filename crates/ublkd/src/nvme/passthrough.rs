@@ -13,16 +13,11 @@ use std::path::{Path, PathBuf};
 
 use raidcore::units::BLOCK_BYTES;
 
-use super::admin::{self, Question};
+use super::ask::{self, IDENTIFY, IDENTIFY_BYTES, Question};
 use super::command::{self, BLOCKS_MAX, Command, Data, Extent};
 use super::namespace;
+use super::placement::{self, Placement};
 use crate::paths::shown;
-
-/// The admin command "Identify"; of dword 10 it takes 0 for a namespace.
-const IDENTIFY: u8 = 0x06;
-
-/// What it answers.
-const IDENTIFY_BYTES: usize = 4096;
 
 /// Why a member's I/O goes through the block layer.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +72,15 @@ pub(crate) struct Passthrough {
     max_bytes: usize,
     /// Whether it keeps writes in volatile memory until a flush.
     caches: bool,
+    placement: Placement,
+    /// The commands that were begun.
+    #[cfg(test)]
+    begun: Begun,
 }
+
+/// Commands, for tests.
+#[cfg(test)]
+pub(crate) type Begun = std::sync::Arc<std::sync::Mutex<Vec<Command>>>;
 
 /// Where the system describes its devices.
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +117,8 @@ impl Passthrough {
         let unusable = |source| Unfit::Node { node: path.clone(), source };
         let node = File::options().read(true).write(true).open(&path).map_err(unusable)?;
         let is_it = node.metadata().map_err(unusable)?.rdev() == described.number;
-        let namespace = admin::namespace(&node).map_err(unusable)?;
-        if !is_it || admin::namespace(block).map_err(Unfit::Identify)? != namespace {
+        let namespace = ask::namespace(&node).map_err(unusable)?;
+        if !is_it || ask::namespace(block).map_err(Unfit::Identify)? != namespace {
             return Err(unusable(io::Error::other("the node is another device's")));
         }
         let format = identify(&node, namespace).map_err(Unfit::Identify)?;
@@ -129,13 +132,36 @@ impl Passthrough {
         }
         let Described { caches, max_bytes, .. } = described;
         let max_bytes = (BLOCKS_MAX << format.block_shift).min(max_bytes as u64) as usize;
-        Ok(Self { node, namespace, block_shift: format.block_shift, max_bytes, caches })
+        let mut asks = |question, answer: &mut [u8]| ask::ask(&node, question, answer);
+        let placement = placement::find(namespace, format.endurance_group, &mut asks);
+        let placement = placement.unwrap_or_else(|why| {
+            tracing::debug!("{}: its writes are not kept apart: {why}", shown(&path));
+            Placement::default()
+        });
+        let block_shift = format.block_shift;
+        Ok(Self {
+            node,
+            namespace,
+            block_shift,
+            max_bytes,
+            caches,
+            placement,
+            #[cfg(test)]
+            begun: Begun::default(),
+        })
     }
 
-    /// One whose commands go to a file that the kernel does not pass commands to.
+    /// One whose commands go to a file: the kernel passes none to most, and /dev/null completes all.
     #[cfg(test)]
-    pub(crate) fn refused_by(node: File, max_bytes: usize) -> Self {
-        Self { node, namespace: 1, block_shift: 9, max_bytes, caches: true }
+    pub(crate) fn to_file(node: File, max_bytes: usize, placement: Placement) -> Self {
+        let (namespace, block_shift, caches) = (1, 9, true);
+        Self { node, namespace, block_shift, max_bytes, caches, placement, begun: Begun::default() }
+    }
+
+    /// The commands that were begun.
+    #[cfg(test)]
+    pub(crate) fn begun(&self) -> &Begun {
+        &self.begun
     }
 
     /// The character device.
@@ -153,23 +179,41 @@ impl Passthrough {
         bytes <= self.max_bytes
     }
 
+    /// Where its writes can go.
+    pub(crate) fn placement(&self) -> Placement {
+        self.placement
+    }
+
     /// A read from byte `offset` on, of whole blocks.
     pub(crate) fn read(&self, offset: u64, data: Data) -> Command {
         let extent = self.extent(offset, data.length as usize);
         Command { code: command::IO, bytes: command::read(self.namespace, extent, data) }
     }
 
-    /// A write from byte `offset` on, of whole blocks.
-    pub(crate) fn write(&self, offset: u64, data: Data, durable: bool) -> Command {
+    /// A write from byte `offset` on, of whole blocks; to a placement identifier's place, if it has one.
+    pub(crate) fn write(
+        &self,
+        offset: u64,
+        data: Data,
+        durable: bool,
+        placement: Option<u16>,
+    ) -> Command {
         let extent = self.extent(offset, data.length as usize);
-        let bytes = command::write(self.namespace, extent, data, durable && self.caches);
+        let durable = durable && self.caches;
+        let bytes = command::write(self.namespace, extent, data, durable, placement);
         Command { code: command::IO, bytes }
     }
 
-    /// A durable write of `bytes` bytes that are in several places.
-    pub(crate) fn gather(&self, offset: u64, bytes: usize, parts: Data) -> Command {
+    /// A durable write of `bytes` bytes that are in several places of memory.
+    pub(crate) fn gather(
+        &self,
+        offset: u64,
+        bytes: usize,
+        parts: Data,
+        placement: Option<u16>,
+    ) -> Command {
         let extent = self.extent(offset, bytes);
-        let bytes = command::write(self.namespace, extent, parts, self.caches);
+        let bytes = command::write(self.namespace, extent, parts, self.caches, placement);
         Command { code: command::IO_VEC, bytes }
     }
 
@@ -185,8 +229,8 @@ impl Passthrough {
 
 fn identify(node: &File, namespace: u32) -> io::Result<Option<namespace::Format>> {
     let mut answer = crate::members::BlockBuffer::new(IDENTIFY_BYTES)?;
-    let question = Question { opcode: IDENTIFY, namespace, dword10: 0 };
-    admin::ask(node, question, &mut answer)?;
+    let question = Question { opcode: IDENTIFY, namespace, ..Question::default() };
+    ask::ask(node, question, &mut answer)?;
     Ok(namespace::parse(&answer))
 }
 

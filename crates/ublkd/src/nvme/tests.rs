@@ -29,12 +29,21 @@ fn commands_have_the_bytes_of_the_specification() {
         (40, 0x44), (41, 0x33), (42, 0x22), (43, 0x11), (44, 1), (48, 15),
     ];
     assert_eq!(set(&read), expected);
-    let write = command::write(7, extent, data, false);
+    let write = command::write(7, extent, data, false, None);
     assert_eq!(set(&write)[0], (0, 0x01));
     assert_eq!(set(&write)[1..], expected[1..]);
-    let durable = command::write(7, extent, data, true);
+    let durable = command::write(7, extent, data, true, None);
     assert_eq!(set(&durable)[..expected.len()], set(&write));
     assert_eq!(set(&durable)[expected.len()..], [(51, 0x40)], "force unit access is bit 30");
+    let placed = command::write(7, extent, data, true, Some(0x0a0b));
+    assert_eq!(set(&placed)[..expected.len() - 1], set(&write)[..expected.len() - 1]);
+    // The directive type is 2 in dword 12 from bit 20 on, its value in dword 13 from bit 16 on.
+    assert_eq!(
+        set(&placed)[expected.len() - 1..],
+        [(48, 15), (50, 0x20), (51, 0x40), (54, 0x0b), (55, 0x0a)]
+    );
+    let first = command::write(7, extent, data, false, Some(0));
+    assert_eq!(set(&first)[expected.len()..], [(50, 0x20)], "identifier 0 is one, too");
     assert_eq!(set(&command::flush(0x0102)), [(4, 2), (5, 1)]);
     let largest = command::read(1, Extent { from: 0, blocks: 1 << 16 }, data);
     assert_eq!(largest[48..52], [0xff, 0xff, 0, 0]);
@@ -48,6 +57,8 @@ fn only_what_is_certain_is_judged_here() {
     assert_eq!(ended(0x6280), Ended::Medium, "there is more in the error log");
     // The same, which another try may read.
     assert_eq!(ended(0x0281), Ended::Otherwise);
+    // What a field of the command says.
+    assert_eq!(ended(0x4002), Ended::Unknown);
     // LBA out of range, capacity exceeded, an abort, a path error, a command of a vendor.
     for status in [0x4080, 0x4081, 0x0007, 0x0371, 0x47c0] {
         assert_eq!(ended(status), Ended::Otherwise, "{status:#x}");

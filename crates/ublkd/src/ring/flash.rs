@@ -129,18 +129,17 @@ impl Drives {
 
     /// Begins an op in its member's model.
     pub(super) fn begin(&mut self, now: Instant, id: OpId, op: &Op) {
+        let Some(drive) = self.drive(op.member) else { return };
         let io = match op.kind {
             OpKind::Read(_) => Io::Read,
-            OpKind::Write { durable } => Io::Write { durable, stream: 0 },
-            OpKind::Gather => Io::Write { durable: true, stream: 0 },
+            OpKind::Write { durable, .. } => Io::Write { durable, stream: 0 },
+            OpKind::Gather { .. } => Io::Write { durable: true, stream: 0 },
             OpKind::Flush => Io::Flush,
             OpKind::Discard | OpKind::Trim => Io::Discard,
             OpKind::Look => return,
         };
-        if let Some(drive) = self.drive(op.member) {
-            drive.changed |= matches!(io, Io::Write { .. } | Io::Discard);
-            drive.model.begin(now, id.to_bits(), io, op.offset, op.bytes as u64);
-        }
+        drive.changed |= matches!(io, Io::Write { .. } | Io::Discard);
+        drive.model.begin(now, id.to_bits(), io, op.offset, op.bytes as u64);
     }
 
     /// When [`Drives::poll`] is to be called next.
@@ -165,7 +164,7 @@ impl Drives {
         let read = matches!(op.kind, OpKind::Read(_));
         let latencies = match op.kind {
             OpKind::Read(_) => &mut drive.reads,
-            OpKind::Write { .. } | OpKind::Gather => &mut drive.writes,
+            OpKind::Write { .. } | OpKind::Gather { .. } => &mut drive.writes,
             OpKind::Flush | OpKind::Discard | OpKind::Trim | OpKind::Look => return,
         };
         let nanos = u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX);

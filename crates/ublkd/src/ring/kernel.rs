@@ -300,14 +300,14 @@ pub(super) fn entry(op: &Op, fd: types::Fd, registered: Option<u16>) -> squeue::
             opcode::ReadFixed::new(fd, base, left, buffer).offset(at).build()
         }
         (OpKind::Read(_), None) => opcode::Read::new(fd, base, left).offset(at).build(),
-        (OpKind::Write { durable: asked }, Some(buffer)) => {
+        (OpKind::Write { durable: asked, .. }, Some(buffer)) => {
             let write = opcode::WriteFixed::new(fd, base, left, buffer);
             write.offset(at).rw_flags(flags(durable && asked)).build()
         }
-        (OpKind::Write { durable: asked }, None) => {
+        (OpKind::Write { durable: asked, .. }, None) => {
             opcode::Write::new(fd, base, left).offset(at).rw_flags(flags(durable && asked)).build()
         }
-        (OpKind::Gather, _) => {
+        (OpKind::Gather { .. }, _) => {
             let parts = &op.iovecs[op.first..];
             let write = opcode::Writev::new(fd, parts.as_ptr(), parts.len() as u32);
             write.offset(at).rw_flags(flags(durable)).build()

@@ -52,6 +52,9 @@ impl Ring {
                 return Err(error);
             }
         }
+        let placement = device.passthrough().filter(|_| passing.is_some());
+        let placement = placement.map(Passthrough::placement).unwrap_or_default();
+        self.keeps_streams |= device.write_streams() > 0;
         let (drive, path) = (device.take_flash(), device.path().to_path_buf());
         self.members[usize::from(index.0)] = Some(Member {
             id,
@@ -61,6 +64,7 @@ impl Ring {
             is_not_trimmed: false,
             flash: drive.is_some(),
             passes: passing.is_some(),
+            placement,
             size: Size::of(&device),
             stats: IoStats::default(),
             device,

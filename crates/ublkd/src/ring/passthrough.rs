@@ -17,6 +17,7 @@ use super::opening::passing_file;
 use super::{Member, Ring};
 use crate::arena::Arena;
 use crate::nvme::command::{Data, Ended, ended};
+use crate::nvme::placement::Placement;
 use crate::nvme::{Command, Passthrough};
 use crate::ops::{Next, Op, OpId, OpKind, Way};
 use crate::paths::shown;
@@ -25,7 +26,9 @@ impl Member {
     /// By which way an op goes that is complete.
     pub(super) fn way(&self, op: &Op) -> Way {
         let takes = |passthrough: &Passthrough| match op.kind {
-            OpKind::Read(_) | OpKind::Write { .. } | OpKind::Gather => passthrough.takes(op.bytes),
+            OpKind::Read(_) | OpKind::Write { .. } | OpKind::Gather { .. } => {
+                passthrough.takes(op.bytes)
+            }
             OpKind::Flush => true,
             OpKind::Discard | OpKind::Trim | OpKind::Look => false,
         };
@@ -52,14 +55,18 @@ impl Ring {
         let op = self.ops.get(id);
         let index = op.member;
         let member = self.members[usize::from(index.0)].as_ref();
-        let Some(passthrough) = member.and_then(|member| member.device.passthrough()) else {
+        let known = member.and_then(|it| Some((it.device.passthrough()?, it.placement)));
+        let Some((passthrough, placement)) = known else {
             unreachable!("a member stays while there is I/O on it");
         };
         let registered = op.piece().and_then(|piece| {
             self.buffers.of(&mut self.entries, arena, (piece, op.base, op.bytes))
         });
         let lane = op.lane;
-        let Command { code, bytes } = command(op, passthrough);
+        let command = command(op, passthrough, placement);
+        #[cfg(test)]
+        passthrough.begun().lock().expect("no test has panicked").push(command);
+        let Command { code, bytes } = command;
         let command = opcode::UringCmd80::new(types::Fixed(passing_file(index)), code).cmd(bytes);
         let entry = command.buf_index(registered).build().user_data(id.to_bits());
         // SAFETY: as of an op that goes through the block layer.
@@ -69,20 +76,28 @@ impl Ring {
     /// A command has ended.
     pub(super) fn passed(&mut self, id: OpId, result: i32) -> Next {
         let op = self.ops.get(id);
-        let refused = match ended(result) {
+        let ended = ended(result);
+        match ended {
             Ended::Done => return Next::Done(Ok(())),
             Ended::Medium => return Next::Done(Err(IoError::Medium)),
-            Ended::Otherwise => false,
-            Ended::Refused => true,
-        };
+            Ended::Unknown | Ended::Otherwise | Ended::Refused => {}
+        }
         op.way = Way::BlockLayer;
         if let Some(member) = &mut self.members[usize::from(op.member.0)] {
             let path = shown(member.device.path());
-            if refused && std::mem::take(&mut member.passes) {
+            if ended == Ended::Refused && std::mem::take(&mut member.passes) {
                 tracing::warn!(
                     "{path}: I/O goes through the block layer from now on: the kernel refuses \
                      commands with error {}",
                     -result
+                );
+            } else if ended == Ended::Unknown
+                && matches!(op.kind, OpKind::Write { .. } | OpKind::Gather { .. })
+                && std::mem::take(&mut member.placement).streams() > 0
+            {
+                tracing::warn!(
+                    "{path}: writes are not kept apart from now on: the drive refuses them with \
+                     NVMe status {result:#x}"
                 );
             } else {
                 tracing::debug!(%path, result, "a command is carried out by the block layer");
@@ -92,15 +107,18 @@ impl Ring {
     }
 }
 
-fn command(op: &Op, passthrough: &Passthrough) -> Command {
+/// An op as a command.
+fn command(op: &Op, passthrough: &Passthrough, placement: Placement) -> Command {
     let data = Data { address: op.base.expose_provenance() as u64, length: op.bytes as u32 };
     match op.kind {
         OpKind::Read(_) => passthrough.read(op.offset, data),
-        OpKind::Write { durable } => passthrough.write(op.offset, data, durable),
-        OpKind::Gather => {
+        OpKind::Write { durable, stream } => {
+            passthrough.write(op.offset, data, durable, placement.of(stream))
+        }
+        OpKind::Gather { stream } => {
             let address = op.iovecs.as_ptr().expose_provenance() as u64;
             let parts = Data { address, length: op.iovecs.len() as u32 };
-            passthrough.gather(op.offset, op.bytes, parts)
+            passthrough.gather(op.offset, op.bytes, parts, placement.of(stream))
         }
         OpKind::Flush => passthrough.flush(),
         OpKind::Discard | OpKind::Trim | OpKind::Look => {

@@ -7,6 +7,7 @@
 //! Invariant: a run's pages belong to the run until it is handed over, then to the arena.
 
 use det::Instant;
+use raidcore::engine::Stream;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Pba};
 
 use super::Ring;
@@ -17,6 +18,7 @@ use crate::ops::{IoName, OpId, OpKind};
 pub(super) struct Run {
     id: OpId,
     device: DeviceId,
+    stream: Stream,
     pages: PieceId,
     /// Behind its last block.
     end: Pba,
@@ -25,20 +27,21 @@ pub(super) struct Run {
 
 impl Ring {
     /// Begins a durable write of `blocks` blocks of memory, at most [`RUN_BLOCKS`], which `fill`
-    /// fills.
+    /// fills. It is joined only to one of the same stream.
     pub(crate) fn write_behind(
         &mut self,
         now: Instant,
         arena: &mut Arena,
         (io, device): (IoName, DeviceId),
         (at, blocks): (Pba, u32),
+        stream: Stream,
         fill: impl FnOnce(&Arena, &mut [u8]),
     ) {
         let end = Pba(at.0 + u64::from(blocks));
         let ops = &mut self.ops;
         // Writes that were given up meanwhile have been completed.
         let goes_on = |run: &&mut Run| {
-            (run.device, run.end) == (device, at)
+            (run.device, run.stream, run.end) == (device, stream, at)
                 && run.blocks + blocks <= RUN_BLOCKS
                 && !ops.is_orphan(run.id)
         };
@@ -50,11 +53,11 @@ impl Ring {
             op.others.push(io);
             return;
         }
-        let kind = OpKind::Write { durable: true };
+        let kind = OpKind::Write { durable: true, stream };
         let Some(id) = self.begin(now, (io, device), kind, (at, blocks)) else { return };
         let pages = arena.take_pages(RUN_BLOCKS);
         arena.fill_pages(pages, 0..blocks, fill);
-        self.runs.push(Run { id, device, pages, end, blocks });
+        self.runs.push(Run { id, device, stream, pages, end, blocks });
     }
 
     /// Hands over the joined writes.

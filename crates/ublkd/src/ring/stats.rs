@@ -81,7 +81,7 @@ impl IoStats {
     pub(crate) fn add(&mut self, kind: OpKind, bytes: usize, nanos: u64) {
         match kind {
             OpKind::Read(_) => self.reads.add(bytes as u64, nanos),
-            OpKind::Write { .. } | OpKind::Gather => self.writes.add(bytes as u64, nanos),
+            OpKind::Write { .. } | OpKind::Gather { .. } => self.writes.add(bytes as u64, nanos),
             OpKind::Flush | OpKind::Discard | OpKind::Trim | OpKind::Look => {}
         }
     }
@@ -89,6 +89,8 @@ impl IoStats {
 
 #[cfg(test)]
 mod tests {
+    use raidcore::engine::Stream;
+
     use super::*;
 
     #[test]
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!(LATENCY_BOUNDS_NS[18], 10_000_000_000);
         let mut stats = IoStats::default();
         for nanos in [0, 10_000, 10_001, 20_000, 10_000_000_001] {
-            stats.add(OpKind::Gather, 4096, nanos);
+            stats.add(OpKind::Gather { stream: Stream::Journal }, 4096, nanos);
         }
         stats.add(OpKind::Flush, 0, 0);
         let writes = stats.writes;

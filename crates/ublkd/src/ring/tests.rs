@@ -17,6 +17,7 @@ fn io_name(number: u64) -> IoName {
 mod crew;
 mod passthrough;
 mod size;
+mod streams;
 
 const LIMIT: Duration = Duration::from_secs(1);
 const DEVICE: DeviceId = DeviceId(0);
@@ -110,7 +111,7 @@ fn write_and_read_much(mut world: World) {
         let (io, from) = ((io_name(i), DEVICE), Source::Mem(mem(buffer.tag())));
         let arena = &mut world.arena;
         let range = (Pba(i), 1);
-        world.ring.write(Instant::ORIGIN, arena, io, from, false, range);
+        world.ring.write(Instant::ORIGIN, arena, io, from, (false, Stream::Data), range);
     }
     let mut done: Vec<_> = (0..40).map(|_| world.done()).collect();
     done.sort_by_key(|(name, _)| name.id.0);
@@ -140,7 +141,7 @@ fn writes_that_continue_one_another_go_together_and_are_told_each() {
         let arena = &mut world.arena;
         let range = (Pba(at), blocks);
         let io = (io_name(number), DEVICE);
-        world.ring.write_behind(Instant::ORIGIN, arena, io, range, |_, into| {
+        world.ring.write_behind(Instant::ORIGIN, arena, io, range, Stream::Journal, |_, into| {
             assert_eq!(into.len(), blocks as usize * BLOCK_BYTES);
             into.fill(number as u8 + 1);
         });
@@ -164,9 +165,16 @@ fn nothing_goes_with_what_was_given_up() {
     let mut world = world(tempfile::tempfile().unwrap());
     let write = |world: &mut World, number| {
         let (io, range) = ((io_name(number), DEVICE), (Pba(number), 1));
-        world.ring.write_behind(Instant::ORIGIN, &mut world.arena, io, range, |_, into| {
-            into.fill(0);
-        });
+        world.ring.write_behind(
+            Instant::ORIGIN,
+            &mut world.arena,
+            io,
+            range,
+            Stream::Journal,
+            |_, into| {
+                into.fill(0);
+            },
+        );
     };
     write(&mut world, 0);
     world.ring.give_up(&mut world.arena, DEVICE);
@@ -182,7 +190,9 @@ fn writes_that_go_together_fail_together() {
     for number in 0..3 {
         let io = (io_name(number), DEVICE);
         let (arena, range) = (&mut world.arena, (Pba(number), 1));
-        world.ring.write_behind(Instant::ORIGIN, arena, io, range, |_, into| into.fill(0));
+        world.ring.write_behind(Instant::ORIGIN, arena, io, range, Stream::Journal, |_, into| {
+            into.fill(0)
+        });
     }
     // It is open to read only.
     for number in 0..3 {
@@ -321,7 +331,14 @@ fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
     let mut world = world_of(ssd(&dir, tempfile::tempfile().unwrap()));
     let buffer = world.buffers(1).remove(0);
     let (io, from) = ((io_name(1), DEVICE), Source::Mem(mem(buffer.tag())));
-    world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(3), 1));
+    world.ring.write(
+        Instant::ORIGIN,
+        &mut world.arena,
+        io,
+        from,
+        (false, Stream::Data),
+        (Pba(3), 1),
+    );
     // The kernel has ended it, and the model's clock stands still.
     while world.ring.ops.held() == 0 {
         world.submit_and_sleep(Some(Duration::from_millis(1)));
@@ -390,7 +407,14 @@ fn an_error_of_the_file_behind_a_modelled_ssd_is_told_at_once() {
 
 fn write_at(world: &mut World, buffer: &Buffer, number: u64, at: u64) {
     let (io, from) = ((io_name(number), DEVICE), Source::Mem(mem(buffer.tag())));
-    world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(at), 1));
+    world.ring.write(
+        Instant::ORIGIN,
+        &mut world.arena,
+        io,
+        from,
+        (false, Stream::Data),
+        (Pba(at), 1),
+    );
 }
 
 /// Looks at memory until all that is free is given back.

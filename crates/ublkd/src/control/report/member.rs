@@ -33,6 +33,7 @@ pub(super) fn member_report(
         group,
         durable_by: device.as_ref().map(|device| device.durable_by),
         passthrough: device.as_ref().is_some_and(|device| device.passthrough),
+        write_streams: device.as_ref().map_or(0, |device| device.write_streams),
         path: device.map(|device| device.path),
         label: known(status.label.path()).map(PathBuf::from),
         serial: known(status.label.serial()).map(str::to_owned),

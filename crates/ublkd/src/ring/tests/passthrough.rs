@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::nvme::Passthrough;
+use crate::nvme::placement::Placement;
 
 /// A device whose commands are refused, if they have at most so many bytes.
 fn refused(file: &File, max_bytes: usize) -> Device {
-    let passthrough = Passthrough::refused_by(file.try_clone().unwrap(), max_bytes);
+    let passthrough =
+        Passthrough::to_file(file.try_clone().unwrap(), max_bytes, Placement::default());
     Device::from_file(file.try_clone().unwrap(), 64).passing(passthrough)
 }
 
@@ -19,7 +21,14 @@ fn write(world: &mut World, at: u64, byte: u8) -> Result<(), IoError> {
     let mut buffer = world.volume.try_buffer().unwrap();
     buffer.fill(byte);
     let (io, from) = ((io_name(at), DEVICE), Source::Mem(mem(buffer.tag())));
-    world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, true, (Pba(at), 1));
+    world.ring.write(
+        Instant::ORIGIN,
+        &mut world.arena,
+        io,
+        from,
+        (true, Stream::Data),
+        (Pba(at), 1),
+    );
     world.done().1
 }
 
@@ -55,7 +64,14 @@ fn a_refused_read_flush_and_gather_are_carried_out() {
     let pages = world.arena.take_pages(1);
     world.arena.fill_pages(pages, 0..1, |_, into| into.fill(9));
     let io = (io_name(1), DEVICE);
-    world.ring.gather(Instant::ORIGIN, &mut world.arena, io, (pages, 1), Pba(5), |_| {});
+    world.ring.gather(
+        Instant::ORIGIN,
+        &mut world.arena,
+        io,
+        (pages, 1),
+        (Pba(5), Stream::Journal),
+        |_| {},
+    );
     assert_eq!((world.done().1, passing(&world)), (Ok(()), false));
 
     let mut world = world_with(refused(&file, 1 << 20), false);
@@ -79,7 +95,14 @@ fn more_io_than_a_queue_of_large_entries_holds_is_carried_out() {
     let buffers = world.buffers(40);
     for (i, buffer) in (0..).zip(&buffers) {
         let (io, from) = ((io_name(i), DEVICE), Source::Mem(mem(buffer.tag())));
-        world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(i), 1));
+        world.ring.write(
+            Instant::ORIGIN,
+            &mut world.arena,
+            io,
+            from,
+            (false, Stream::Data),
+            (Pba(i), 1),
+        );
     }
     let mut done: Vec<_> = (0..40).map(|_| world.done()).collect();
     done.sort_by_key(|(name, _)| name.id.0);

@@ -1,4 +1,4 @@
-//! Admin commands that read from an NVMe drive, by the kernel's pass-through.
+//! Commands that ask an NVMe drive or one of its namespaces, by the kernel's pass-through.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -8,11 +8,20 @@ use std::os::fd::AsRawFd;
 /// `NVME_IOCTL_ADMIN_CMD` of `linux/nvme_ioctl.h`: `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
 const ADMIN_COMMAND: u64 = 0xc048_4e41;
 
+/// `NVME_IOCTL_IO_CMD`: `_IOWR('N', 0x43, struct nvme_passthru_cmd)`, which is the same structure.
+const IO_COMMAND: u64 = 0xc048_4e43;
+
 /// `NVME_IOCTL_ID`: `_IO('N', 0x40)`. Returns the number of a namespace.
 const NAMESPACE: u64 = 0x4e40;
 
 /// How long the drive may take, in milliseconds.
 const TIMEOUT_MS: u32 = 10_000;
+
+/// The admin command "Identify"; of dword 10 it takes 0 for a namespace.
+pub(super) const IDENTIFY: u8 = 0x06;
+
+/// What it answers.
+pub(super) const IDENTIFY_BYTES: usize = 4096;
 
 /// `struct nvme_passthru_cmd` of `linux/nvme_ioctl.h`.
 #[repr(C)]
@@ -41,37 +50,56 @@ struct Command {
 /// The ioctl's number has the size.
 const _: () = assert!(size_of::<Command>() as u64 == ADMIN_COMMAND >> 16 & 0x3fff);
 
-/// What a drive is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Asked {
+    /// The controller, by an admin command.
+    #[default]
+    Controller,
+    /// The namespace, by an I/O command.
+    Namespace,
+}
+
+/// A question to a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Question {
-    /// The admin command.
+    /// What is asked.
+    pub(crate) asked: Asked,
+    /// The command.
     pub(crate) opcode: u8,
     /// Of which namespace.
     pub(crate) namespace: u32,
     /// Command dword 10.
     pub(crate) dword10: u32,
+    /// Command dword 11.
+    pub(crate) dword11: u32,
 }
 
 /// Asks a drive, through any of its namespaces, for as many bytes as `answer` has, which are whole
-/// dwords.
+/// dwords. Returns dword 0 of the completion, which is the answer to some questions.
 ///
 /// # Errors
 /// As from the kernel, which needs CAP_SYS_ADMIN for some; or if the drive refuses.
-pub(crate) fn ask(drive: &File, question: Question, answer: &mut [u8]) -> io::Result<()> {
+pub(crate) fn ask(drive: &File, question: Question, answer: &mut [u8]) -> io::Result<u32> {
+    let code = match question.asked {
+        Asked::Controller => ADMIN_COMMAND,
+        Asked::Namespace => IO_COMMAND,
+    };
     let mut command = Command {
         opcode: question.opcode,
         nsid: question.namespace,
         addr: answer.as_mut_ptr().expose_provenance() as u64,
         data_len: answer.len() as u32,
         cdw10: question.dword10,
+        cdw11: question.dword11,
         timeout_ms: TIMEOUT_MS,
         ..Command::default()
     };
     // SAFETY: the command is as the kernel defines it, and `answer` is as long as it says. Both are
     // there until the call returns, after which the kernel touches neither.
-    let status = unsafe { libc::ioctl(drive.as_raw_fd(), ADMIN_COMMAND as _, &raw mut command) };
+    let status = unsafe { libc::ioctl(drive.as_raw_fd(), code as _, &raw mut command) };
     match status {
-        0 => Ok(()),
+        0 => Ok(command.result),
         ..0 => Err(io::Error::last_os_error()),
         status => Err(io::Error::other(format!("the drive refuses with NVMe status {status:#x}"))),
     }
