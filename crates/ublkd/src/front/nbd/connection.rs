@@ -19,6 +19,7 @@ use super::session::Session;
 use super::tls::Tls;
 use super::{Service, Stop};
 use crate::guests::{Guest, Seldom};
+use crate::volume::Share;
 
 /// How much is read ahead of a connection: some small requests, or the beginning of a large one,
 /// which is then copied once more than the rest.
@@ -66,7 +67,11 @@ async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: Stri
     };
     let Some(mut admitted) = in_time(negotiation, &service, &client).await else { return };
     let (mut after, mut unsent) = (DIRECT_AFTER, Unsent::default());
-    while let Some((left, _place)) = serve((admitted, unsent), &service, &client, after).await {
+    // Buffers of what is unsent are of it, wherever the client is served.
+    let share = service.volume.share();
+    while let Some((left, _place)) =
+        serve((admitted, unsent), share.clone(), &service, &client, after).await
+    {
         let Admitted { reader, writer, session, entered } = left;
         let Some(admit) = &service.admit else { return };
         let moved = async {
@@ -75,7 +80,7 @@ async fn plain<S: Plain>(stream: S, service: Service, guest: Guest, client: Stri
                 Ok(socket) => socket,
                 Err(halves) => return Ok((halves, Unsent::default())),
             };
-            let own = (service.checks(session), service.volume.share());
+            let own = (service.checks(session), share.clone());
             let Service { stop, limits, .. } = &service;
             let (stream, ahead, unsent) = directly::<S>(socket, own, admit, stop, limits).await?;
             Ok::<_, std::io::Error>((halves(stream, ahead), unsent))
@@ -117,7 +122,8 @@ where
     if let Some(admitted) = in_time(negotiation, &service, &client).await {
         // Only a connection without TLS can be served on the volume's thread.
         let service = Service { places: None, ..service.clone() };
-        serve((admitted, Unsent::default()), &service, &client, DIRECT_AFTER).await;
+        let share = service.volume.share();
+        serve((admitted, Unsent::default()), share, &service, &client, DIRECT_AFTER).await;
     }
 }
 
@@ -152,6 +158,7 @@ async fn in_time<R, W, T>(
 /// thread, which takes so many requests.
 async fn serve<R, W, T>(
     (admitted, unsent): (Admitted<R, W, T>, Unsent),
+    share: Share,
     service: &Service,
     client: &str,
     after: u32,
@@ -163,7 +170,7 @@ where
     let Admitted { reader, writer, session, entered } = admitted;
     let Service { volume, limits, stop, .. } = service;
     let pace = Pace::of(limits);
-    let (ledger, outgoing, rest) = Ledger::new(session, limits, volume.share(), unsent);
+    let (ledger, outgoing, rest) = Ledger::new(session, limits, share, unsent);
     let mut replies = Replies::new(writer, volume.clone(), &ledger, (outgoing, rest), pace);
     let own = Arc::clone(&ledger);
     let checks = service.checks(session);

@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use io_uring::types::Timespec;
 use raidcore::engine::{Op, RequestError};
@@ -36,14 +37,17 @@ use super::wire::{Command as Asks, Errno, Header};
 use crate::front::extent::Extent;
 use crate::resident::{Came, Command, Resident, Todo};
 use crate::volume::{Buffer, Share, Submit};
-pub(super) use incoming::AHEAD_BYTES_MAX;
-use incoming::{Incoming, Next, Received};
+pub(super) use incoming::{AHEAD_BYTES_MAX, Incoming};
+use incoming::{Next, Received};
 use outgoing::{Outgoing, Sent};
 pub(super) use turn::{Turn, Way};
 
 /// The most bytes that are received for a client in a pass, and that are sent: the kernel copies them
 /// meanwhile, which takes some tens of microseconds.
 const MOVE_BYTES: usize = 256 << 10;
+
+/// The longest time that the kernel is to wait for.
+const LINGER_MAX: Duration = Duration::from_secs(3600);
 
 /// The commands' numbers.
 const CONTINUE: u16 = 0;
@@ -150,17 +154,14 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// The socket blocks, and this was read of it already, at most [`AHEAD_BYTES_MAX`]. It comes back
-    /// by the receiver, or an error if the connection was cut.
-    ///
-    /// # Errors
-    /// If the kernel refuses memory.
+    /// The socket blocks, and this has arrived by it. It comes back by the receiver, or an error if the
+    /// connection was cut.
     pub(super) fn new(
-        (socket, ahead): (OwnedFd, &[u8]),
+        (socket, incoming): (OwnedFd, Incoming),
         (checks, share): (Checks, Share),
         limits: &NbdLimits,
         turn: Arc<Turn>,
-    ) -> io::Result<(Self, oneshot::Receiver<io::Result<Left>>)> {
+    ) -> (Self, oneshot::Receiver<io::Result<Left>>) {
         let (told, left) = oneshot::channel();
         let pace = Pace::of(limits);
         let direct = Self {
@@ -170,7 +171,7 @@ impl Direct {
             turn,
             most: limits.requests.min(limits.buffers).max(1).into(),
             state: State::Served,
-            incoming: Incoming::new(ahead)?,
+            incoming,
             outgoing: Outgoing::default(),
             asked: Vec::new(),
             free: Vec::new(),
@@ -178,10 +179,10 @@ impl Direct {
             is_stuck: false,
             under_way: Commands::default(),
             wanted: Commands::default(),
-            linger: Box::new(Timespec::from(pace.turn(pace.patience))),
+            linger: Box::new(Timespec::from(pace.turn(pace.patience).min(LINGER_MAX))),
             held: Held::default(),
         };
-        Ok((direct, left))
+        (direct, left)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -205,7 +206,7 @@ impl Direct {
             return;
         }
         self.is_stuck = false;
-        let mut budget = if self.incoming.take_is_drained() { 0 } else { MOVE_BYTES };
+        let mut budget = self.incoming.left_of(MOVE_BYTES);
         loop {
             let in_flight = self.with_volume() + self.outgoing.len();
             let next = self.incoming.next(&self.checks, &self.share, in_flight < self.most);
@@ -450,7 +451,7 @@ impl Resident for Direct {
 impl Drop for Direct {
     fn drop(&mut self) {
         // The ring is gone, but the kernel cancels what was under way only later. What it receives
-        // into is leaked then, which is rare and little.
+        // into is leaked then: some pages, or a buffer, for each client that is served when a volume ends.
         if self.under_way.has(RECEIVE) {
             self.incoming.leak();
         }

@@ -65,6 +65,11 @@ impl Message {
         self.slices().map(<[u8]>::len).iter().sum()
     }
 
+    /// Whether its data was given back, and has to be read again.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.part.as_ref().is_some_and(|part| part.buffer.is_none())
+    }
+
     /// Gives up the buffer.
     pub(super) fn give_back(&mut self) {
         if let Some(part) = &mut self.part {

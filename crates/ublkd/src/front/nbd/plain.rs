@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::checks::Checks;
-use super::direct::{AHEAD_BYTES_MAX, Direct, Left, Turn, Way};
+use super::direct::{AHEAD_BYTES_MAX, Direct, Incoming, Left, Turn, Way};
 use super::ledger::Unsent;
 use super::{Admit, NbdLimits, Stop};
 use crate::volume::Share;
@@ -122,7 +122,7 @@ impl Drop for Away {
 /// off.
 ///
 /// # Errors
-/// If the kernel refuses what it takes, the thread has ended, or the connection was cut.
+/// If the thread has ended, or the connection was cut.
 pub(super) async fn directly<S: Plain>(
     (socket, ahead): Bare,
     own: (Checks, Share),
@@ -130,11 +130,16 @@ pub(super) async fn directly<S: Plain>(
     stop: &Stop,
     limits: &NbdLimits,
 ) -> io::Result<(S, Vec<u8>, Unsent)> {
-    ioctl_fionbio(&socket, false)?;
-    let turn = Arc::new(Turn::new()?);
-    let away = Away { socket: Some(socket.try_clone()?), turn: Arc::clone(&turn) };
-    let (direct, left) = Direct::new((socket, &ahead), own, limits, turn)?;
+    let taken = || Ok::<_, io::Error>((Turn::new()?, socket.try_clone()?, Incoming::new(&ahead)?));
+    let Ok((turn, twin, incoming)) = taken() else {
+        // As many files are open as may be: its task needs no more.
+        return Ok((S::take(socket)?, ahead, Unsent::default()));
+    };
     drop(ahead);
+    ioctl_fionbio(&socket, false)?;
+    let turn = Arc::new(turn);
+    let away = Away { socket: Some(twin), turn: Arc::clone(&turn) };
+    let (direct, left) = Direct::new((socket, incoming), own, limits, turn);
     admit(Box::new(direct));
     let ended = {
         let mut ended = pin!(unless_late(left, &away, limits.patience));

@@ -87,6 +87,13 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         let mut messages = Vec::with_capacity(batch.len());
         for outgoing in batch.drain(..) {
             match outgoing {
+                // What comes behind one whose buffer was given back holds none while that one waits for a buffer.
+                Outgoing::Message(mut message)
+                    if message.is_incomplete() || !self.backlog.is_empty() =>
+                {
+                    message.give_back();
+                    self.backlog.push_back(Outgoing::Message(message));
+                }
                 Outgoing::Message(message) => messages.push(message),
                 // It comes last, as nothing else is in flight.
                 Outgoing::Stream(_) => self.backlog.push_back(outgoing),
@@ -177,10 +184,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
 
     /// Reads a message's data again if its buffer was given back.
     async fn complete(&mut self, message: &mut Message) {
-        let Some(part) = &message.part else { return };
-        if part.buffer.is_some() {
-            return;
-        }
+        let Some(part) = message.part.as_ref().filter(|_| message.is_incomplete()) else { return };
         let request = Submit {
             op: Op::Read,
             lba: part.lba,

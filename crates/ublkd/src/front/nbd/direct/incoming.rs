@@ -62,7 +62,7 @@ struct Filling {
 }
 
 /// See the [module](self).
-pub(super) struct Incoming {
+pub(in super::super) struct Incoming {
     memory: ManuallyDrop<Region>,
     /// Where what was received and not served is in the memory. It is empty while a payload arrives.
     bytes: Range<usize>,
@@ -71,18 +71,19 @@ pub(super) struct Incoming {
     is_large: bool,
     /// How much the kernel is to receive.
     room: u32,
-    /// It has last received all that had arrived of a payload.
+    /// How much it has received, and whether that was all that had arrived of a payload.
+    came: usize,
     is_drained: bool,
     /// The kernel may receive into the memory or a buffer for ever.
     is_leaked: bool,
 }
 
 impl Incoming {
-    /// This was received already.
+    /// This was received already, at most [`AHEAD_BYTES_MAX`].
     ///
     /// # Errors
     /// If the kernel refuses memory.
-    pub(super) fn new(ahead: &[u8]) -> io::Result<Self> {
+    pub(in super::super) fn new(ahead: &[u8]) -> io::Result<Self> {
         let memory = ManuallyDrop::new(Region::new(ROOM)?);
         assert!(ahead.len() <= ROOM, "{} bytes are too many", ahead.len());
         // SAFETY: the region is as long, and nothing else uses it yet.
@@ -94,6 +95,7 @@ impl Incoming {
             filling: None,
             is_large: false,
             room: 0,
+            came: 0,
             is_drained: false,
             is_leaked: false,
         })
@@ -186,12 +188,15 @@ impl Incoming {
             Some(filling) => filling.got += bytes,
             None => self.bytes.end += bytes,
         }
+        self.came = bytes;
         self.is_drained = self.fills() && bytes < self.room as usize;
     }
 
-    /// Whether there was nothing more of a payload a moment ago; told once.
-    pub(super) fn take_is_drained(&mut self) -> bool {
-        std::mem::take(&mut self.is_drained)
+    /// How many bytes of `most` are left to be received now: none if nothing more of a payload was there a
+    /// moment ago.
+    pub(super) fn left_of(&mut self, most: usize) -> usize {
+        let came = std::mem::take(&mut self.came);
+        if std::mem::take(&mut self.is_drained) { 0 } else { most.saturating_sub(came) }
     }
 
     /// Receives what has arrived of a payload, at most so many bytes, and of what follows it. An error
@@ -200,12 +205,10 @@ impl Incoming {
         let free = self.free();
         let Some(filling) = self.filling.as_mut() else { return Received::All };
         let payload = &mut filling.buffer[filling.to.clone()][filling.got..];
-        let (left, most) = (payload.len(), payload.len().min(most));
+        let behind = free.len().min(most.saturating_sub(payload.len()));
+        let most = payload.len().min(most);
         // SAFETY: it is within the region, and the kernel is not receiving.
-        let behind = unsafe {
-            let behind = if most < left { 0 } else { free.len() };
-            std::slice::from_raw_parts_mut(self.memory.at(free.start), behind)
-        };
+        let behind = unsafe { std::slice::from_raw_parts_mut(self.memory.at(free.start), behind) };
         let mut slices = [IoSliceMut::new(&mut payload[..most]), IoSliceMut::new(behind)];
         let mut nothing = RecvAncillaryBuffer::default();
         let received = recvmsg(socket, &mut slices, &mut nothing, RecvFlags::DONTWAIT);

@@ -4,12 +4,17 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use raidcore::units::{BLOCK_BYTES, Lba};
 use rustix::net::sockopt::set_socket_send_buffer_size;
+use tokio::io::AsyncReadExt;
 
+use super::super::ledger::Ledger;
+use super::super::replies::Replies;
 use super::super::session::Session;
 use super::*;
 use crate::front::LogicalBlock;
 use crate::null::Null;
+use crate::volume::Edges;
 
 const TAGS: u16 = 4;
 
@@ -36,8 +41,8 @@ fn newcomer(null: &Null, ahead: &[u8]) -> (UnixStream, Direct, Arc<Turn>, Leaves
     let turn = Arc::new(Turn::new().expect("an eventfd"));
     let limits = NbdLimits { linger: Duration::from_millis(5), ..NbdLimits::default() };
     let own = (checks, null.volume().share());
-    let (direct, left) =
-        Direct::new((server.into(), ahead), own, &limits, Arc::clone(&turn)).expect("memory");
+    let incoming = Incoming::new(ahead).expect("memory");
+    let (direct, left) = Direct::new((server.into(), incoming), own, &limits, Arc::clone(&turn));
     (client, direct, turn, left)
 }
 
@@ -87,6 +92,34 @@ fn wait_until_it_waits(turn: &Turn, way: Way) {
 fn hear(client: &mut UnixStream, wanted: &[u8]) {
     let mut heard = vec![1; wanted.len()];
     client.read_exact(&mut heard).expect("a server");
+    assert!(heard == wanted);
+}
+
+/// What the thread has given back of replies that the task sends.
+#[tokio::test]
+async fn data_that_was_given_back_is_read_again_before_its_reply() {
+    let null = null();
+    let session = Session { structured: true, allocation: false };
+    let answered = |handle, buffer| {
+        let blocks = (DATA / BLOCK_BYTES) as u32;
+        let part = Part { handle, lba: Lba(0), blocks, edges: Edges::NONE, buffer };
+        let head = session.data(handle, true, 0, DATA as u32);
+        Message { head, part: Some(part), last: true }
+    };
+    let last = null.volume().buffer().await;
+    let messages = vec![answered(7, None), answered(8, Some(last))];
+    let limits = NbdLimits::default();
+    let unsent = Unsent { messages, ..Unsent::default() };
+    let (ledger, outgoing, rest) = Ledger::new(session, &limits, null.volume().share(), unsent);
+    let (server, mut client) = tokio::io::duplex(1 << 20);
+    let volume = null.volume().clone();
+    let mut replies = Replies::new(server, volume, &ledger, (outgoing, rest), Pace::of(&limits));
+    let wanted = [reply(7), reply(8)].concat();
+    let mut heard = vec![1; wanted.len()];
+    tokio::select! {
+        error = replies.run() => panic!("{error}"),
+        heard = client.read_exact(&mut heard) => assert_eq!(heard.expect("replies"), wanted.len()),
+    }
     assert!(heard == wanted);
 }
 
