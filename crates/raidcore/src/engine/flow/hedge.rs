@@ -6,6 +6,7 @@ use crate::engine::hedge::Hedge;
 use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
 use crate::engine::staging::Staging;
+use crate::engine::steering::Way;
 use crate::engine::{Action, Engine, JobId};
 use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Parity};
@@ -56,7 +57,9 @@ impl Engine {
         self.array.counters.detour_blocks += u64::from(extra);
         self.array.counters.hedged_reads += 1;
         // Whichever of the two answers.
-        self.range.jobs.go_around(id);
+        for id in self.range.jobs.other_of(id).into_iter().chain([id]) {
+            self.range.jobs[id].asked.way = Way::Around;
+        }
         Stage::Buffers
     }
 

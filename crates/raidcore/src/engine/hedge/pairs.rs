@@ -8,7 +8,6 @@ use super::Hedge;
 use crate::engine::JobId;
 use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
-use crate::engine::steering::Way;
 use crate::engine::work::Work;
 use crate::geometry::Role;
 use crate::units::{Mem, Set};
@@ -52,12 +51,9 @@ impl Jobs {
         self.join(second);
     }
 
-    /// What a job reads, and the other if there are two that read the same, goes around a member.
-    pub(in crate::engine) fn go_around(&mut self, id: JobId) {
-        self[id].asked.way = Way::Around;
-        if let Some(other) = self[id].hedge.partner {
-            self[other].asked.way = Way::Around;
-        }
+    /// The other of two that read the same, if there are two.
+    pub(in crate::engine) fn other_of(&self, id: JobId) -> Option<JobId> {
+        self[id].hedge.partner
     }
 
     /// Whether another job has answered in this one's place.
