@@ -22,18 +22,6 @@ use crate::wear::optimal_ages;
 use crate::young::young;
 use crate::{Controller, Members};
 
-/// The budget of reads around busy members where all members say when they are busy: extra blocks
-/// for each block that is requested.
-const EXTRA_READS_TOLD: f64 = 0.25;
-
-/// The share of reads that may go around busy members, or be hedged, where some members are
-/// watched: detection is sometimes wrong. Each such read costs as many reads as a stripe has data
-/// chunks.
-const DETOURS_DETECTED: f64 = 0.05;
-
-/// The same of a scheme that finds out by itself whether they pay: as many as are hedged at most.
-const DETOURS_TRIED: f64 = 0.25;
-
 /// How often ages are looked at. Drives change theirs in hours.
 const AGES_EVERY: Duration = Duration::from_secs(1);
 
@@ -162,11 +150,8 @@ impl Steering {
         } else {
             self.controller = Some((devices, Controller::new(self.scheme, members, now)));
         }
-        let share = if self.scheme.tries() { DETOURS_TRIED } else { DETOURS_DETECTED };
-        let detected = share * engine.geometry().data() as f64;
-        let guessed = !known.told || self.scheme.tries() && !known.obeyed;
-        let budget = if guessed { detected } else { EXTRA_READS_TOLD };
-        Some(self.scheme.place(self.extra_reads.unwrap_or(budget), known))
+        let budget = || self.scheme.budget(engine.geometry().data(), known);
+        Some(self.scheme.place(self.extra_reads.unwrap_or_else(budget), known))
     }
 
     /// Looks at the members and gives orders to some. Returns the busy ones, if the engine is to be

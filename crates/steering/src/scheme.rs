@@ -63,6 +63,17 @@ enum Hedges {
 /// Turns come within bursts, and what was staged during one comes home before the next.
 const LULL: Duration = Duration::from_millis(50);
 
+/// The budget of reads around busy members where all members say when they are busy: extra blocks
+/// for each block that is requested.
+const EXTRA_READS_TOLD: f64 = 0.25;
+
+/// The share of reads that may go around busy members, or be hedged, where that is a guess, which is
+/// sometimes wrong. Each such read costs as many reads as a stripe has data chunks.
+const DETOURS_GUESSED: f64 = 0.05;
+
+/// The same of a scheme that finds out by itself whether they pay: as many as are hedged at most.
+const DETOURS_TRIED: f64 = 0.25;
+
 /// All schemes.
 pub const SCHEMES: &[Scheme] = &[
     row("plain", "members collect as they like (LGC)", Turns::Local),
@@ -115,7 +126,7 @@ pub const SCHEMES: &[Scheme] = &[
     .around()
     .hedges(Hedges::Untold)
     .stages(Staged::All)
-    .rests(),
+    .tries(),
     row("preempt", "members that collect let users go before each page", Turns::Given),
     row(
         "preempt+age",
@@ -142,7 +153,7 @@ pub const SCHEMES: &[Scheme] = &[
     .around()
     .hedges(Hedges::Untold)
     .stages(Staged::All)
-    .rests()
+    .tries()
     .ages(Law::Damped),
 ];
 
@@ -179,7 +190,7 @@ impl Scheme {
         Self { hedges, ..self }
     }
 
-    const fn rests(self) -> Self {
+    const fn tries(self) -> Self {
         Self { tries: true, ..self }
     }
 
@@ -251,12 +262,6 @@ impl Scheme {
         self.has_ages() && self.needs_staging()
     }
 
-    /// Whether a way that loses rests.
-    #[must_use]
-    pub fn tries(&self) -> bool {
-        self.tries
-    }
-
     /// Whether it goes around no more members at a time than redundancy can stand in for, where these
     /// collect as they like.
     #[must_use]
@@ -277,13 +282,26 @@ impl Scheme {
         self.writes.is_some() || self.cache.takes()
     }
 
+    /// Whether it can't know of which members reads would have to go around: not all say when they are busy, or, by
+    /// a scheme in which what loses rests, none takes orders.
+    fn guesses(&self, known: Known) -> bool {
+        !known.told || self.tries && !known.obeyed
+    }
+
+    /// The budget of [`Reconstruct`], for stripes of so many data chunks.
+    #[must_use]
+    pub fn budget(&self, data: usize, known: Known) -> f64 {
+        let share = if self.tries { DETOURS_TRIED } else { DETOURS_GUESSED };
+        if self.guesses(known) { share * data as f64 } else { EXTRA_READS_TOLD }
+    }
+
     /// Its policy for reads and writes; none if all of them go home and wait. `budget` is that of
     /// [`Reconstruct`].
     #[must_use]
     pub fn place(&self, budget: f64, known: Known) -> Option<Box<dyn SteeringPolicy>> {
         let hedges = match self.hedges {
             Hedges::Never => false,
-            Hedges::Untold => !known.told || self.tries && !known.obeyed,
+            Hedges::Untold => self.guesses(known),
             Hedges::Always => true,
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
