@@ -71,9 +71,8 @@ pub(in super::super) struct Incoming {
     is_large: bool,
     /// How much the kernel is to receive.
     room: u32,
-    /// How much it has received, and whether that was all that had arrived of a payload.
+    /// How much it has received since that was last told.
     came: usize,
-    is_drained: bool,
     /// The kernel may receive into the memory or a buffer for ever.
     is_leaked: bool,
 }
@@ -96,7 +95,6 @@ impl Incoming {
             is_large: false,
             room: 0,
             came: 0,
-            is_drained: false,
             is_leaked: false,
         })
     }
@@ -189,14 +187,14 @@ impl Incoming {
             None => self.bytes.end += bytes,
         }
         self.came = bytes;
-        self.is_drained = self.fills() && bytes < self.room as usize;
     }
 
     /// How many bytes of `most` are left to be received now: none if nothing more of a payload was there a
     /// moment ago.
     pub(super) fn left_of(&mut self, most: usize) -> usize {
         let came = std::mem::take(&mut self.came);
-        if std::mem::take(&mut self.is_drained) { 0 } else { most.saturating_sub(came) }
+        let is_drained = self.fills() && came > 0 && came < self.room as usize;
+        if is_drained { 0 } else { most.saturating_sub(came) }
     }
 
     /// Receives what has arrived of a payload, at most so many bytes, and of what follows it. An error
