@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::nbd::Nbd;
-use crate::tools::{pattern, wait_for};
+use crate::tools::{self, pattern, wait_for};
 use crate::world::{MIB, first_line, json};
 
 const EVENKEEL: &str = env!("CARGO_BIN_EXE_evenkeel");
@@ -106,7 +106,7 @@ impl Host<'_> {
 
     fn signal(&self, signal: Signal) {
         let process = self.process.as_ref().expect("it runs");
-        kill_process(Pid::from_child(process), signal).expect("it is there");
+        tools::signal(process, signal);
     }
 
     /// Waits for the end of its process.
