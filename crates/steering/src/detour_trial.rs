@@ -2,13 +2,13 @@
 //!
 //! To compare, some requests would have to wait for a busy member on purpose, and become the tail.
 //! So none waits as long as waiting can't be much better: while a detour takes about as long as a
-//! request without a busy member in its way. A detour can take much longer, if the other members
-//! are overloaded or the request is so large that the detour is most of the work. Then one request
+//! request without a busy member in its way, and costs others nothing. A detour can take much longer, if the other
+//! members are overloaded or the request is so large that the detour is most of the work. Then one request
 //! in some goes the other way, and the better way is taken from then on.
 //!
 //! A detour may have the other members do more. Each of these I/Os delays what waits behind it, by about as much
 //! as a calm request takes: under a light load by next to nothing, and by a lot where there are queues. So a
-//! detour of such a price has to win more than that.
+//! detour of such a price has to win more than that, however short it is.
 //!
 //! A comparison that confirms the one before delays the next one: where the worse way is known, few
 //! requests take it.
@@ -85,7 +85,7 @@ impl Class {
     /// Whether to make a detour of this price.
     fn choose(&mut self, price: u32) -> bool {
         self.price = price;
-        if !self.is_in_question() {
+        if !self.is_in_question(price) {
             return true;
         }
         let around_is_better = self.is_better();
@@ -102,16 +102,16 @@ impl Class {
         around_is_better != probes
     }
 
-    fn is_in_question(&self) -> bool {
+    fn is_in_question(&self, price: u32) -> bool {
         let (Some(calm), Some(around)) = (self.calm.known(), self.around.known()) else {
             return false;
         };
-        around > f64::from(MUCH) * calm
+        price > 0 || around > f64::from(MUCH) * calm
     }
 
     /// Whether detours are found to lose.
     fn rests(&self) -> bool {
-        self.is_in_question() && !self.is_better()
+        self.is_in_question(self.price) && !self.is_better()
     }
 
     fn is_better(&self) -> bool {
@@ -145,15 +145,15 @@ impl DetourTrial {
         &mut self.classes[usize::from(blocks > SMALL)]
     }
 
-    /// Whether detours of requests with this many blocks take much longer than requests without a
-    /// busy member in their way: the other members have much to do, or the requests are large.
+    /// Whether a detour of a request with this many blocks may lose: it has other members do as much as `price` calm
+    /// requests of its kind, or detours take much longer than requests without a busy member in their way, as the
+    /// other members have much to do, or the requests are large.
     #[must_use]
-    pub fn is_in_question(&self, blocks: u32) -> bool {
-        self.classes[usize::from(blocks > SMALL)].is_in_question()
+    pub fn is_in_question(&self, blocks: u32, price: u32) -> bool {
+        self.classes[usize::from(blocks > SMALL)].is_in_question(price)
     }
 
-    /// Whether a request of this many blocks makes a detour, if it could, and that has other members do as much
-    /// as `price` calm requests of its kind.
+    /// Whether a request of this many blocks makes a detour of this [price](Self::is_in_question), if it could.
     pub fn choose(&mut self, blocks: u32, price: u32) -> bool {
         self.class(blocks).choose(price)
     }

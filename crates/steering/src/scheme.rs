@@ -305,7 +305,6 @@ impl Scheme {
             Hedges::Always => true,
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
-        let late_only = self.tries && !known.obeyed;
         let takes_turns = known.told && known.obeyed;
         let hedge = hedges.then(Hedge::of_reads);
         let hedge_staged = hedges.then(Hedge::of_staged);
@@ -315,11 +314,10 @@ impl Scheme {
         let totals = Default::default();
         let steer = Steer {
             reads,
-            late_only,
+            at_will: self.tries && !known.obeyed,
             hedge,
             hedge_staged,
             writes,
-            small_only: self.tries && !known.obeyed,
             cache,
             lull: if self.tries && !takes_turns { LULL } else { Duration::ZERO },
             spares_rebuilds,

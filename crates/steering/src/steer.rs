@@ -74,6 +74,11 @@ const CALM_KEPT: f64 = 0.5;
 /// Blocks of a small write: reading old data and parity would take longer than writing it twice.
 const SMALL: u32 = 16;
 
+/// What it costs others to stage a write when the log is full, in calm writes; when it is half full half of that, and
+/// nothing up to an eighth. What is staged is written once more, and comes home among users' requests if they never
+/// pause; until then members have less room to collect with. So where members are at their limit, little is staged.
+const FULL_PRICE: u32 = 8;
+
 /// What the members leave to a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
@@ -98,18 +103,17 @@ impl Staged {
 pub struct Steer {
     /// About reads; nothing if they go home.
     pub reads: Option<Reconstruct>,
-    /// Whether only reads that have taken long at home are tried elsewhere, and none because a member is busy:
-    /// where members collect as they like, the others may be busy just as well, and are read for few then.
-    pub late_only: bool,
+    /// Whether members collect as they like, and what loses rests. Then the others may be busy just as well as one
+    /// that is, so no read goes around a busy one before it has taken long at home. Large writes go home: staged,
+    /// they are written twice, and home, which makes members collect for longer than it saves. And the fuller the
+    /// log, the more a small one has to win by being staged.
+    pub at_will: bool,
     /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
     /// When staged writes are written to others, too, if ever.
     pub hedge_staged: Option<Hedge>,
     /// About writes.
     pub writes: Option<Staged>,
-    /// Whether large writes go home through busy members. Staged, they are written twice, and home: where members
-    /// can't be told when to collect, that makes these collect for longer than it saves.
-    pub small_only: bool,
     /// Whether the log is a write cache, and takes small writes that no busy member would delay. They are
     /// acknowledged without old data and parity being read.
     pub cache: Cache,
@@ -138,16 +142,16 @@ impl Steer {
 impl SteeringPolicy for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
         let Some(budget) = &mut self.reads else { return false };
+        // A read that has taken long is at home already, so all of the other reads come on top.
+        let price = if self.at_will { detour.extra.div_ceil(detour.blocks.max(1)) } else { 0 };
         // A detour that slows no request costs nothing.
         let trials = self.trials.as_ref();
-        let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks));
-        // A read that has taken long is at home already, so all of the other reads come on top.
-        let price = if self.late_only { detour.extra.div_ceil(detour.blocks.max(1)) } else { 0 };
+        let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks, price));
         is_free || budget.takes(detour) && self.pays(now, true, detour.blocks, price)
     }
 
     fn detours(&self) -> bool {
-        !self.late_only
+        !self.at_will
     }
 
     fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
@@ -175,10 +179,11 @@ impl SteeringPolicy for Steer {
         let spared = self.spares_rebuilds && rebuilds && used < KEPT;
         let cached = self.cache.takes() && blocks <= SMALL && used < CALM_KEPT;
         // A write of staged blocks that went home now would have to wait for a flush there.
-        let fits = blocks <= SMALL || !self.small_only;
+        let fits = blocks <= SMALL || !self.at_will;
         let is_to = cached || fits && self.writes.is_some_and(|writes| writes.stages(redirect));
         let covers = staged && (self.writes.is_some() || self.cache.takes());
-        spared || covers || is_to && self.pays(now, false, blocks, 0)
+        let price = if self.at_will { (used * f64::from(FULL_PRICE)) as u32 } else { 0 };
+        spared || covers || is_to && self.pays(now, false, blocks, price)
     }
 
     fn keeps(&mut self, _: Instant, home: MemberId, first: Lba, blocks: u32) -> bool {
@@ -186,7 +191,7 @@ impl SteeringPolicy for Steer {
     }
 
     fn ended(&mut self, Outcome { read, blocks, mut way, took }: Outcome) {
-        if read && self.late_only && way != Way::Around {
+        if read && self.at_will && way != Way::Around {
             // Only what takes long is led around, and has to be compared with what does.
             let late = self.hedge.as_ref().and_then(|hedge| hedge.patience(blocks));
             way = if late.is_some_and(|late| took > late) { Way::Home } else { Way::Calm };

@@ -105,9 +105,9 @@ fn one_that_takes_very_long_says_little() {
     let mut trial = trial();
     assert_eq!(led_around(&mut trial, 1, 150, 50_000), 1000);
     trial.ended(1, Way::Around, micros(50_000));
-    assert!(!trial.is_in_question(1));
+    assert!(!trial.is_in_question(1, 0));
     (0..50).for_each(|_| trial.ended(1, Way::Around, micros(50_000)));
-    assert!(trial.is_in_question(1));
+    assert!(trial.is_in_question(1, 0));
 }
 
 #[test]
@@ -117,4 +117,8 @@ fn a_detour_has_to_win_more_than_it_costs_others() {
     assert!(count(400, 900) > 960, "500 us are won for 400");
     assert!(count(400, 700) < 400, "300 us are won for 400");
     assert!(led_at_a_price(&mut trial(), (1, 0), 400, 700) > 960, "300 us are won for nothing");
+    // However short it is.
+    assert!(count(100, 700) > 960, "600 us are won for 400");
+    assert!(count(100, 400) < 400, "300 us are won for 400");
+    assert_eq!(led_at_a_price(&mut trial(), (1, 0), 100, 100), 1000, "nothing is lost");
 }

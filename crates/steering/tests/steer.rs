@@ -86,7 +86,7 @@ fn patience_ends_after_three_medians_and_where_one_read_in_four_takes_longer() {
 fn late_reads_are_compared_with_late_reads() {
     let trials = Some([DetourTrial::default(); 2]);
     let (hedge, reads) = (Some(Hedge::of_reads()), Some(Reconstruct::new(1e6)));
-    let mut policy = Steer { reads, hedge, trials, late_only: true, ..Steer::default() };
+    let mut policy = Steer { reads, hedge, trials, at_will: true, ..Steer::default() };
     let detour = Detour { read: 1 << 30, blocks: 1, extra: 4 };
     let mut taken = |home: u64| {
         let mut taken = 0;
@@ -243,5 +243,40 @@ fn large_writes_are_staged_only_where_members_collect_when_they_are_told_to() {
 fn what_is_staged_waits_for_a_lull_unless_members_take_turns() {
     for (known, policy) in evenkeel() {
         assert_eq!(policy.lull().is_zero(), known.told && known.obeyed, "{known:?}");
+    }
+}
+
+/// What is staged of 1000 writes to busy members, in whose absence a write takes as long as one that is staged.
+fn staged_of_1000(policy: &mut dyn SteeringPolicy, home: Duration, used: f64) -> u32 {
+    let calm = Duration::from_millis(1);
+    let ended = |way, took| Outcome { read: false, blocks: 1, way, took };
+    (0..100).for_each(|_| policy.ended(ended(Way::Calm, calm)));
+    let busy =
+        Redirect { blocks: 1, data_busy: true, busy: true, rebuilds: false, staged: false, used };
+    let mut count = 0;
+    for _ in 0..1000 {
+        let stages = policy.stages(Instant::ORIGIN, busy);
+        let (way, took) = if stages { (Way::Around, calm) } else { (Way::Home, home) };
+        policy.ended(ended(way, took));
+        count += u32::from(stages);
+    }
+    count
+}
+
+#[test]
+fn the_fuller_the_log_the_more_a_write_has_to_win_by_being_staged_on_members_that_collect_as_they_like()
+ {
+    for (known, mut policy) in evenkeel() {
+        let mut staged =
+            |home, used| staged_of_1000(&mut *policy, Duration::from_millis(home), used);
+        assert_eq!(staged(1, 0.1), 1000, "{known:?}: there is room");
+        if known.obeyed {
+            assert_eq!(staged(1, 0.8), 1000, "{known:?}: the next turn comes soon");
+            continue;
+        }
+        assert!(staged(1, 0.2) < 400, "{known:?}: nothing is won");
+        assert!(staged(5, 0.2) > 900, "{known:?}: 4 ms are won for 1");
+        assert!(staged(5, 0.8) < 400, "{known:?}: 4 ms are won for 6");
+        assert!(staged(20, 0.8) > 900, "{known:?}: 19 ms are won for 6");
     }
 }
