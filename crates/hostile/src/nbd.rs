@@ -4,11 +4,18 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use ublkd::front::nbd::{NbdAddress, NbdConfig, NbdServer};
+use ublkd::null::Null;
+use ublkd::volume::Volume;
+
 use crate::choices::Choices;
-use crate::client::{READ, WRITE, go, header, string};
+use crate::client::{Client, READ, WRITE, go, header, string};
 use crate::memory;
 use crate::transcript;
 use crate::world::{BLOCK, World, config};
@@ -25,17 +32,59 @@ const MEMORY_MAX: usize = 2 << 20;
 /// The time after which a server that does not give back its buffers hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// The bytes choose what the client sends: options, requests, noise.
+/// The bytes choose what the client sends: options, requests, noise. One server serves it by a task of its own, the
+/// other on the thread of a volume that stores nothing.
 pub fn nbd(bytes: &[u8]) {
     let said = script(&mut Choices::new(bytes));
     let world = World::new();
-    let mut witness = world.connect().ready(true);
-    let (heard, growth) = memory::growth(|| converse(world.connect().stream, &said));
-    transcript::check(&said, &heard, heard.len() >= HEARD_MAX);
+    bears(&said, &world.volume, &|| world.connect());
+    let null = NullWorld::new();
+    bears(&said, null.null.volume(), &|| null.connect());
+}
+
+/// A server over a volume that answers on its own thread.
+struct NullWorld {
+    null: Null,
+    server: Option<NbdServer>,
+    socket: PathBuf,
+    runtime: Runtime,
+    _dir: TempDir,
+}
+
+impl NullWorld {
+    /// With as many blocks and buffers as a [`World`].
+    fn new() -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let socket = dir.path().join("nbd.sock");
+        let null = Null::start(config().blocks, config().tags).expect("a volume");
+        let address = NbdConfig::new(NbdAddress::Unix(socket.clone()));
+        let server = runtime.block_on(NbdServer::start_null(null.clone(), address));
+        Self { null, server: Some(server.expect("a server")), socket, runtime, _dir: dir }
+    }
+
+    fn connect(&self) -> Client {
+        Client::new(UnixStream::connect(&self.socket).expect("a server"))
+    }
+}
+
+impl Drop for NullWorld {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.runtime.block_on(server.stop());
+        }
+    }
+}
+
+/// What a client has said does no harm to the server of a volume.
+fn bears(said: &[u8], volume: &Volume, connect: &dyn Fn() -> Client) {
+    let mut witness = connect().ready(true);
+    let (heard, growth) = memory::growth(|| converse(connect().stream, said));
+    transcript::check((said, &heard), volume.name(), heard.len() >= HEARD_MAX);
     assert_eq!(witness.read(0, 0, 8192).error, 0, "another client");
     let most = MEMORY_MAX + 4 * HEARD_MAX + 2 * said.len();
     assert!(growth <= most, "the server used {growth} bytes");
-    all_buffers_are_back(&world);
+    all_buffers_are_back(volume);
 }
 
 /// The bytes that the client sends.
@@ -59,7 +108,7 @@ fn script(choices: &mut Choices<'_>) -> Vec<u8> {
 /// An option whose header is right most of the time, and whose data may be.
 fn option(choices: &mut Choices<'_>, said: &mut Vec<u8>) {
     let option = choices.pick(&[8, 10, 9, 7, 6, 3, 1, 2, 5, 0, 4, 77]);
-    let name = choices.pick(&["", "tank", "tan", "another"]);
+    let name = choices.pick(&["", "tank", "tan", "null"]);
     let data = match choices.below(4) {
         0 => Vec::new(),
         1 => {
@@ -139,11 +188,11 @@ fn converse(stream: UnixStream, said: &[u8]) -> Vec<u8> {
     heard
 }
 
-fn all_buffers_are_back(world: &World) {
+fn all_buffers_are_back(volume: &Volume) {
     let deadline = Instant::now() + HANGS;
     let mut buffers = Vec::new();
     while buffers.len() < usize::from(config().tags) {
-        match world.volume.try_buffer() {
+        match volume.try_buffer() {
             Some(buffer) => buffers.push(buffer),
             None => thread::sleep(Duration::from_millis(1)),
         }

@@ -39,12 +39,12 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Checks everything `heard` as the answer to everything `said`; `hung_up` if the client did not
-/// listen to the end.
-pub(crate) fn check(said: &[u8], heard: &[u8], hung_up: bool) {
+/// Checks everything `heard` as the answer to everything `said` to the server of a volume with this name;
+/// `hung_up` if the client did not listen to the end.
+pub(crate) fn check((said, heard): (&[u8], &[u8]), name: &str, hung_up: bool) {
     let (mut said, mut heard) = (Words(said), Words(heard));
     assert_eq!(heard.take(18), Some(&b"NBDMAGICIHAVEOPT\0\x03"[..]), "the greeting");
-    let Some(structured) = negotiation(&mut said, &mut heard) else {
+    let Some(structured) = negotiation(&mut said, &mut heard, name) else {
         assert!(heard.0.is_empty(), "a client that was cut off is told more");
         return;
     };
@@ -59,7 +59,7 @@ pub(crate) fn check(said: &[u8], heard: &[u8], hung_up: bool) {
 }
 
 /// Whether replies are structured, if the negotiation came to its end.
-fn negotiation(said: &mut Words<'_>, heard: &mut Words<'_>) -> Option<bool> {
+fn negotiation(said: &mut Words<'_>, heard: &mut Words<'_>, name: &str) -> Option<bool> {
     let flags = said.u32().filter(|flags| flags & !(FIXED_NEWSTYLE | NO_ZEROES) == 0)?;
     let mut structured = false;
     for _ in 0..OPTIONS_MAX {
@@ -71,7 +71,7 @@ fn negotiation(said: &mut Words<'_>, heard: &mut Words<'_>) -> Option<bool> {
         }
         let data = said.take(length)?;
         if option == EXPORT_NAME {
-            if !matches!(data, b"" | b"tank") {
+            if !data.is_empty() && data != name.as_bytes() {
                 return None;
             }
             assert_eq!(heard.number(8), Some(config().blocks * BLOCK));
