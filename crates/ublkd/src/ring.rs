@@ -22,6 +22,7 @@ mod passthrough;
 mod queue;
 mod run;
 mod stats;
+mod streams;
 mod watch;
 
 use std::collections::VecDeque;
@@ -75,6 +76,8 @@ struct Member {
     passes: bool,
     /// Where writes can go that do.
     placement: Placement,
+    /// How many write streams the block layer knows of it.
+    block_streams: u8,
     size: Size,
     stats: IoStats,
 }

@@ -332,9 +332,10 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         Some(DurableBy::Flag) | None => "",
     };
     let passes = if member.passthrough { "  (past the block layer)" } else { "" };
-    let streams = match member.write_streams {
-        0 => String::new(),
-        count => format!("  ({count} write streams by FDP)"),
+    let streams = match (member.write_streams, member.passthrough) {
+        (0, _) => String::new(),
+        (count, true) => format!("  ({count} write streams by FDP)"),
+        (count, false) => format!("  ({count} write streams by the block layer)"),
     };
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
     let disk = disk_name(member.group, member.member);

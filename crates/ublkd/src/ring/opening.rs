@@ -54,7 +54,8 @@ impl Ring {
         }
         let placement = device.passthrough().filter(|_| passing.is_some());
         let placement = placement.map(Passthrough::placement).unwrap_or_default();
-        self.keeps_streams |= device.write_streams() > 0;
+        let block_streams = device.block_streams();
+        self.keeps_streams |= placement.streams() > 0 || block_streams > 0;
         let (drive, path) = (device.take_flash(), device.path().to_path_buf());
         self.members[usize::from(index.0)] = Some(Member {
             id,
@@ -65,6 +66,7 @@ impl Ring {
             flash: drive.is_some(),
             passes: passing.is_some(),
             placement,
+            block_streams,
             size: Size::of(&device),
             stats: IoStats::default(),
             device,
