@@ -56,6 +56,7 @@ impl Ring {
         let placement = placement.map(Passthrough::placement).unwrap_or_default();
         let block_streams = device.block_streams();
         self.keeps_streams |= placement.streams() > 0 || block_streams > 0;
+        self.windows.open(&device);
         let (drive, path) = (device.take_flash(), device.path().to_path_buf());
         self.members[usize::from(index.0)] = Some(Member {
             id,
@@ -104,7 +105,8 @@ impl Ring {
     pub(super) fn close_if_idle(&mut self, index: MemberIndex) {
         let member = &mut self.members[usize::from(index.0)];
         let idle = |member: &mut Member| member.released && member.in_flight == 0;
-        if let Some(member) = member.take_if(idle) {
+        if let Some(mut member) = member.take_if(idle) {
+            self.windows.close(&mut member.device);
             if member.flash {
                 self.drives.close(index, member.device);
             }
