@@ -14,7 +14,7 @@ use det::Instant;
 use raidcore::engine::{ArrayHealth, Engine, Io, IoId, SteeringPolicy};
 use raidcore::units::{DeviceId, MemberId, Set};
 
-use crate::collect::{Flash, Limits, Order};
+use crate::collect::{Flash, Limits, Order, Windows};
 use crate::detect::{Mood, Score};
 use crate::scheme::Scheme;
 use crate::steer::Known;
@@ -37,6 +37,17 @@ pub trait Devices {
     /// Whether the device takes orders when to collect. It may do so without reporting anything.
     fn obeys(&self, device: DeviceId) -> bool;
 
+    /// If the device takes orders and reports nothing but whether it [collects](Devices::is_collecting): how
+    /// long it has to be allowed to at the least.
+    fn window(&self, _device: DeviceId) -> Option<Duration> {
+        None
+    }
+
+    /// A number that changes whenever a device begins or ends to report or to take orders.
+    fn version(&self) -> u64 {
+        0
+    }
+
     /// Whether the device reports that it collects garbage.
     fn is_collecting(&self, device: DeviceId) -> bool;
 
@@ -55,6 +66,8 @@ pub struct Steering {
     extra_reads: Option<f64>,
     /// The controller and its devices, by member.
     controller: Option<(Vec<Option<DeviceId>>, Controller)>,
+    /// The devices' version of which the controller knows.
+    version: u64,
     /// The young members, as the engine was told.
     young: Set<MemberId>,
     /// When ages are looked at next.
@@ -68,7 +81,7 @@ impl Steering {
     #[must_use]
     pub fn new(scheme: Scheme, extra_reads: Option<f64>) -> Self {
         let (young, ages_at) = (Set::EMPTY, Instant::ORIGIN);
-        Self { scheme, extra_reads, controller: None, young, ages_at }
+        Self { scheme, extra_reads, controller: None, version: 0, young, ages_at }
     }
 
     /// The scheme.
@@ -123,7 +136,7 @@ impl Steering {
         self.controller.as_ref().and_then(|(_, controller)| controller.next())
     }
 
-    /// Takes note of replaced devices: to be called before each [`Steering::look`]. Returns the
+    /// Takes note of devices that were replaced, or report or obey otherwise: to be called before each [`Steering::look`]. Returns the
     /// engine's new policy, if it changes.
     pub fn keep_up(
         &mut self,
@@ -136,7 +149,9 @@ impl Steering {
         }
         let devices = || engine.members().map(|member| member.device);
         let known = self.controller.as_ref().map(|(devices, _)| devices);
-        if known.is_some_and(|known| devices().eq(known.iter().copied())) {
+        let is_same = known.is_some_and(|known| devices().eq(known.iter().copied()));
+        let version = mem::replace(&mut self.version, host.version());
+        if is_same && version == self.version {
             return None;
         }
         let devices: Vec<Option<DeviceId>> = devices().collect();
@@ -175,9 +190,10 @@ impl Steering {
                 let device = device.filter(|&device| host.obeys(device))?;
                 Some(host.flash(device)?.0)
             };
-            let members = (0u8..).zip(devices.iter()).map(|(member, device)| Flash {
-                in_flight: engine.in_hand(MemberId(member)),
-                ..how(device).unwrap_or(SILENT)
+            let open = collecting.and(controller.windows());
+            let members = (0u8..).map(MemberId).zip(devices.iter()).map(|(member, device)| Flash {
+                in_flight: engine.in_hand(member),
+                ..how(device).unwrap_or(Flash { collecting: open.has(member), ..SILENT })
             });
             let members: Vec<Flash> = members.collect();
             let missing = engine.array_health() != ArrayHealth::Online;
@@ -243,12 +259,16 @@ impl Steering {
     ) -> Members {
         let says = |member: &MemberId| match devices[member.index()] {
             None => true,
-            Some(device) => host.flash(device).is_some(),
+            Some(device) => host.flash(device).is_some() || host.window(device).is_some(),
         };
         let telling = Set::first(devices.len()).filter(says);
         let obeys = |&device: &DeviceId| host.obeys(device);
         let obeying = |member: &MemberId| devices[member.index()].as_ref().is_some_and(obeys);
         let obeying = Set::first(devices.len()).filter(obeying);
+        let window = |member: MemberId| host.window(devices[member.index()].filter(obeys)?);
+        let windows = |member: &MemberId| window(*member).is_some();
+        let windows: Set<MemberId> = Set::first(devices.len()).filter(windows).collect();
+        let least = windows.filter_map(window).max().unwrap_or_default();
         let limits = |device: &Option<DeviceId>| Some(host.flash(device.filter(obeys)?)?.1);
         let limits = devices.iter().map(|device| limits(device).unwrap_or_default());
         let geometry = engine.geometry();
@@ -259,6 +279,7 @@ impl Steering {
             redundancy: geometry.redundancy(),
             telling: telling.collect(),
             obeying: obeying.collect(),
+            windows: Windows { members: windows, least },
             limits: limits.collect(),
             optimal: if self.scheme.has_ages() { optimal() } else { Vec::new() },
         }

@@ -11,7 +11,7 @@ use raidcore::engine::{Io, IoId, Judged, LatencyTotals};
 use raidcore::units::{MemberId, Set};
 
 use crate::Signals;
-use crate::collect::{Flash, Limits, Order, Watch};
+use crate::collect::{Flash, Limits, Order, Watch, Windows};
 use crate::scheme::Scheme;
 use crate::turn_trial::TurnTrial;
 
@@ -26,6 +26,8 @@ pub struct Members {
     pub telling: Set<MemberId>,
     /// Those that take orders when to collect.
     pub obeying: Set<MemberId>,
+    /// Those of both that tell nothing else.
+    pub windows: Windows,
     /// The limits of each; the default's if it takes no orders, or doesn't report them.
     pub limits: Vec<Limits>,
     /// The [optimal age](crate::wear::optimal_ages) of each, without staging devices; none if the scheme does not ask
@@ -196,6 +198,12 @@ impl Controller {
     #[must_use]
     pub fn optimal(&self) -> &[f64] {
         &self.members.optimal
+    }
+
+    /// The members that tell whether they collect, and nothing else, and take orders.
+    #[must_use]
+    pub fn windows(&self) -> Set<MemberId> {
+        self.members.windows.members
     }
 
     /// The busy members, as they were last found.

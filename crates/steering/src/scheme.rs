@@ -348,21 +348,22 @@ impl Scheme {
     }
 
     /// Its policy for garbage collection; none if members are left alone, by the scheme or because none
-    /// takes orders. Members that take orders and report nothing can't be given turns or thresholds:
-    /// they have windows instead of turns.
+    /// takes orders. Members that take orders and report nothing, or nothing but whether they collect, can't
+    /// be given turns or thresholds: they have windows instead of turns.
     #[must_use]
     pub fn collect(&self, members: &Members) -> Option<Box<dyn Collect>> {
-        let silent = members.obeying.minus(members.telling);
+        let silent = members.obeying.minus(members.telling).or(members.windows.members);
         let all_are_silent = silent == members.obeying;
         let limits = || members.limits.clone();
+        let window = || Box::new(Window::new(limits()).suits(members.windows));
         let age = self.ages.map(|law| Age::new(law, &members.limits, &members.optimal));
         match self.turns {
             Turns::Local => None,
             Turns::Global | Turns::Given if all_are_silent => None,
             Turns::Rotate | Turns::Window if members.obeying.is_empty() => None,
-            Turns::Rotate if !silent.is_empty() => Some(Box::new(Window::new(limits()))),
+            Turns::Rotate if !silent.is_empty() => Some(window()),
             Turns::Global => Some(Box::new(Global::new(limits()))),
-            Turns::Window => Some(Box::new(Window::new(limits()))),
+            Turns::Window => Some(window()),
             Turns::Rotate => {
                 Some(Box::new(Rotate::new(limits(), members.redundancy.max(1)).aged(age)))
             }

@@ -5,7 +5,7 @@ use raidcore::units::Set;
 use steering::Members;
 use steering::collect::age::{Age, Law};
 use steering::collect::modes::{Forcing, Modes};
-use steering::collect::{Collect, Flash, Limits, Order, Rotate, Thresholds};
+use steering::collect::{Collect, Flash, Limits, Order, Rotate, Thresholds, Windows};
 use steering::scheme::Scheme;
 
 const LIMITS: Limits = Limits { start: 0.1, stop: 0.101, hard: 0.03, spare: 0.15 };
@@ -181,6 +181,7 @@ fn schemes_are_what_their_names_say() {
         redundancy: 1,
         telling: Set::first(4),
         obeying: Set::first(4),
+        windows: Windows::default(),
         limits: vec![LIMITS; 4],
         optimal: OPTIMAL.to_vec(),
     };
@@ -230,6 +231,7 @@ fn evenkeel_s_turns_come_by_age_if_it_is_named_so() {
         redundancy: 1,
         telling: Set::first(2),
         obeying: Set::first(2),
+        windows: Windows::default(),
         limits: vec![LIMITS; 2],
         optimal: vec![1.0; 2],
     };

@@ -22,6 +22,9 @@ struct Host {
     obeying: Vec<u32>,
     limits: Limits,
     collecting: Vec<u32>,
+    /// Devices that report nothing but whether they collect, and how long they have to be allowed to.
+    windows: BTreeMap<u32, Duration>,
+    version: u64,
     /// How much of its life a device has used, in percent.
     used: BTreeMap<u32, f64>,
     orders: BTreeMap<u32, Order>,
@@ -40,7 +43,16 @@ impl Devices for Host {
     }
 
     fn is_collecting(&self, DeviceId(device): DeviceId) -> bool {
-        self.telling.contains(&device) && self.collecting.contains(&device)
+        let tells = self.telling.contains(&device) || self.windows.contains_key(&device);
+        tells && self.collecting.contains(&device)
+    }
+
+    fn window(&self, DeviceId(device): DeviceId) -> Option<Duration> {
+        self.windows.get(&device).copied()
+    }
+
+    fn version(&self) -> u64 {
+        self.version
     }
 
     fn used_percent(&self, DeviceId(device): DeviceId) -> Option<f64> {
@@ -100,6 +112,46 @@ fn tell(engine: &mut Engine, input: Input) {
             | Action::Note(_)
             | Action::Release(_) => None,
         }));
+    }
+}
+
+#[test]
+fn devices_that_report_nothing_but_whether_they_collect_have_windows() {
+    for name in ["evenkeel", "rotate+reconstruct", "window"] {
+        let engine = engine();
+        let seconds = |seconds| Duration::from_secs(seconds);
+        let windows = [(0, seconds(1)), (1, seconds(3)), (2, seconds(2)), (3, seconds(1))];
+        let mut host =
+            Host { obeying: vec![0, 1, 2, 3], windows: windows.into(), ..Host::default() };
+        let mut steering = Steering::new(named(name), None);
+        let at = |millis| Instant::ORIGIN + Duration::from_millis(millis);
+        let mut look = |host: &mut Host, millis| {
+            let policy = steering.keep_up(at(millis), &engine, host).is_some();
+            host.orders.clear();
+            let busy = steering.look(at(millis), &engine, host);
+            let (_, controller) = steering.controller().expect("they are steered");
+            (policy, busy, host.orders.clone(), controller.signals().is_some())
+        };
+        let first = [0, 1, 2, 3]
+            .map(|device| (device, if device == 0 { Order::Reach(1.0) } else { Order::Hold }));
+        // All tell when they are busy, so none is watched.
+        assert_eq!(look(&mut host, 0), (true, None, first.into(), false), "{name}");
+        // While its window is open, requests go around it, collecting or not.
+        host.collecting = vec![0];
+        let busy = Set::first(1);
+        assert_eq!(look(&mut host, 1), (false, Some(busy), BTreeMap::new(), false), "{name}");
+        assert_eq!(look(&mut host, 2970).2, BTreeMap::new(), "{name}: as long as one needs it");
+        let second = [(0, Order::Hold), (1, Order::Reach(1.0))];
+        assert_eq!(look(&mut host, 3000).2, second.into(), "{name}");
+        // One neither tells nor obeys any more: from then on it is watched.
+        host.windows.remove(&2);
+        host.obeying.retain(|&device| device != 2);
+        assert!(!look(&mut host, 3001).0, "{name}");
+        host.version = 1;
+        let (policy, _, orders, watched) = look(&mut host, 3002);
+        assert!(policy && watched, "{name}");
+        assert_eq!(orders.get(&0), Some(&Order::Reach(1.0)), "{name}: windows begin anew");
+        assert!(!look(&mut host, 3003).0, "{name}");
     }
 }
 

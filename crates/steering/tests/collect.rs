@@ -5,7 +5,7 @@ use std::time::Duration;
 use det::Instant;
 use proptest::prelude::*;
 use raidcore::units::MemberId;
-use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate, Window};
+use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate, Window, Windows};
 
 const LIMITS: Limits = Limits { start: 0.05, stop: 0.1, hard: 0.03, spare: 0.15 };
 
@@ -178,6 +178,36 @@ fn windows_come_round() {
     let turns = (2..6).flat_map(|i| said_at(at(100 * i), &mut window, &members));
     let may: Vec<_> = turns.filter(|(_, order)| *order != Order::Hold).map(|(m, _)| m).collect();
     assert_eq!(may, [2, 0, 1, 2]);
+}
+
+#[test]
+fn windows_are_as_long_as_members_need_them_that_are_told_of_theirs() {
+    let told = Windows {
+        members: [MemberId(0), MemberId(2)].into_iter().collect(),
+        least: Duration::from_secs(2),
+    };
+    // The second and the third report no limits.
+    let mut window = Window::new(vec![LIMITS, Limits::default(), Limits::default()]).suits(told);
+    let members = [calm(0.06), calm(0.2), calm(0.3)];
+    let at = |millis| Instant::ORIGIN + Duration::from_millis(millis);
+    let first = said_at(at(0), &mut window, &members);
+    assert_eq!(first, [(0, Order::Reach(1.0)), (1, Order::Hold), (2, Order::Hold)]);
+    assert_eq!(said_at(at(1999), &mut window, &members), []);
+    assert_eq!(
+        said_at(at(2000), &mut window, &members),
+        [(0, Order::Hold), (1, Order::Auto)],
+        "it decides by itself"
+    );
+    assert_eq!(
+        said_at(at(4000), &mut window, &members),
+        [(1, Order::Hold), (2, Order::Reach(1.0))]
+    );
+    // No longer than others if they need less.
+    let brief = Windows { least: Duration::from_millis(10), ..told };
+    let mut window = Window::new(limits()).suits(brief);
+    said_at(at(0), &mut window, &members);
+    assert_eq!(said_at(at(99), &mut window, &members), []);
+    assert_ne!(said_at(at(100), &mut window, &members), []);
 }
 
 #[test]

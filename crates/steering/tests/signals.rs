@@ -3,7 +3,7 @@
 use det::{Id, Instant};
 use raidcore::engine::{Io, IoId, IoOp};
 use raidcore::units::{DeviceId, Mem, MemberId, Pba, Set};
-use steering::collect::Limits;
+use steering::collect::{Limits, Windows};
 use steering::scheme::Scheme;
 use steering::{Controller, Members, Signals};
 
@@ -89,6 +89,7 @@ fn nobody_is_watched_where_it_makes_no_difference() {
         redundancy: 1,
         telling: Set::EMPTY,
         obeying: Set::first(4),
+        windows: Windows::default(),
         limits: vec![Limits::default(); 4],
         optimal: vec![1.0; 4],
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use det::Instant;
 use raidcore::engine::{Choice, LatencyTotals};
 use raidcore::units::{MemberId, Set};
-use steering::collect::{Flash, Limits, Order};
+use steering::collect::{Flash, Limits, Order, Windows};
 use steering::scheme::Scheme;
 use steering::turn_trial::TurnTrial;
 use steering::{Controller, Members};
@@ -117,6 +117,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         redundancy: 1,
         telling: Set::first(MEMBERS as usize),
         obeying: Set::first(MEMBERS as usize),
+        windows: Windows::default(),
         limits: vec![Limits { start: 0.05, stop: 0.1, hard: 0.01, spare: 0.15 }; MEMBERS as usize],
         optimal: vec![1.0; MEMBERS as usize],
     };

@@ -178,7 +178,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Ok(());
         }
     };
-    let policy = Choice::new(config.policy, &attached)?;
+    let policy = Choice::new(config.policy, &attached, config.host.passthrough)?;
     let keeps = keeps(&attached, policy.scheme);
     fronts::permit(&config.fronts, keeps)?;
     let owner = owner(&attached);

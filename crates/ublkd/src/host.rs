@@ -41,6 +41,7 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::lease::Leash;
 use crate::members::{Device, DurableBy};
+use crate::nvme::{View, Windows};
 use crate::topology::{Cpus, Machine, Site};
 use crate::volume::{Volume, VolumeConfig};
 pub use cache::CacheState;
@@ -332,6 +333,8 @@ pub(crate) struct Opened {
     pub(crate) passthrough: bool,
     /// How many streams of writes it keeps apart.
     pub(crate) write_streams: u16,
+    /// The windows in which it collects garbage as it is told.
+    pub(crate) windows: Option<View>,
 }
 
 impl Opened {
@@ -342,6 +345,7 @@ impl Opened {
             number: device.identity().block_device(),
             passthrough: device.passthrough().is_some(),
             write_streams: device.write_streams(),
+            windows: device.windows().map(Windows::view),
         }
     }
 }

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 mod backing;
+mod buffer;
 #[cfg(test)]
 mod fakes;
 mod identity;
@@ -30,9 +31,9 @@ use crate::holder::holder;
 use crate::lease::Permit;
 use crate::nvme::Passthrough;
 use crate::paths::shown;
-use crate::region::Region;
 use crate::users;
 use backing::durable_by;
+pub use buffer::BlockBuffer;
 pub use evenkeel_client::DurableBy;
 pub use identity::Identity;
 
@@ -128,6 +129,8 @@ pub struct Device {
     flash: Option<Box<Ssd>>,
     /// The way past the block layer, if I/O takes it.
     passthrough: Option<Box<Passthrough>>,
+    /// How many write streams the block layer knows of it.
+    block_streams: u8,
     /// The permission to write to it, if its array has a lease.
     permit: Option<Permit>,
 }
@@ -211,11 +214,13 @@ impl Device {
             identity,
             flash,
             passthrough,
+            block_streams: 0,
             permit,
         };
         if kind == Kind::File {
             device.flash = flash::load(&device.path, bytes)?.map(Box::new);
         }
+        device.block_streams = device.find_block_streams();
         Ok(device)
     }
 
@@ -427,38 +432,6 @@ impl Device {
                 _ => return Err(error),
             }
         }
-    }
-}
-
-/// Memory aligned to blocks, zeroed, as direct I/O needs it.
-pub struct BlockBuffer {
-    region: Region,
-    len: usize,
-}
-
-impl BlockBuffer {
-    /// `len` bytes.
-    ///
-    /// # Errors
-    /// If there is no memory.
-    pub fn new(len: usize) -> io::Result<Self> {
-        Ok(Self { region: Region::new(len)?, len })
-    }
-}
-
-impl std::ops::Deref for BlockBuffer {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the region is at least `len` long and only we give out its address.
-        unsafe { std::slice::from_raw_parts(self.region.at(0), self.len) }
-    }
-}
-
-impl std::ops::DerefMut for BlockBuffer {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `&mut self` makes this the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.region.at(0), self.len) }
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct Op {
     /// The thread's ring that has it.
     pub(crate) lane: Lane,
     pub(crate) sync: Sync,
+    /// The write stream that its entry names; 0 is none.
+    pub(crate) named: u8,
     /// Whether the kernel is asked for the file's length, first or only.
     pub(crate) asks: bool,
     /// Where the answer goes, in one of the pieces.
@@ -283,6 +285,7 @@ impl Ops {
                 way: Way::BlockLayer,
                 lane: Lane::OWN,
                 sync: Sync::None,
+                named: 0,
                 asks: false,
                 answer: std::ptr::null_mut(),
             });
@@ -296,7 +299,7 @@ impl Ops {
         op.others.clear();
         op.pieces.clear();
         op.iovecs.clear();
-        (op.first, op.model, op.sync) = (0, Model::None, Sync::None);
+        (op.first, op.model, op.sync, op.named) = (0, Model::None, Sync::None, 0);
         (op.way, op.lane) = (Way::BlockLayer, Lane::OWN);
         (op.asks, op.answer) = (false, std::ptr::null_mut());
         self.flying += usize::from(io.is_some());

@@ -22,6 +22,8 @@ mod passthrough;
 mod queue;
 mod run;
 mod stats;
+mod steered;
+mod streams;
 mod watch;
 
 use std::collections::VecDeque;
@@ -50,6 +52,7 @@ use kernel::Entries;
 pub(crate) use kernel::probe;
 use run::Run;
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
+use steered::Leaving;
 use watch::Size;
 
 /// Completions that belong to no I/O.
@@ -75,6 +78,8 @@ struct Member {
     passes: bool,
     /// Where writes can go that do.
     placement: Placement,
+    /// How many write streams the block layer knows of it.
+    block_streams: u8,
     size: Size,
     stats: IoStats,
 }
@@ -126,6 +131,7 @@ pub(crate) struct Ring {
     drives: Drives,
     /// Whether a member keeps streams apart, or one did.
     keeps_streams: bool,
+    windows: Leaving,
     /// What real drives tell of themselves, as far as it is known.
     pub(crate) readings: Readings,
     /// Scratch space.
@@ -173,6 +179,7 @@ impl Ring {
             buffers,
             drives: Drives::default(),
             keeps_streams: false,
+            windows: Leaving::default(),
             readings: Readings::default(),
             modelled: Vec::new(),
             done: VecDeque::with_capacity(room),

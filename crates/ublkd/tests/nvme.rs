@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ublkd::nvme::namespace::{Format, parse};
-use ublkd::nvme::placement;
+use ublkd::nvme::{latency, placement};
 
 /// The data structure of a namespace of `blocks` blocks, with the format number `number` of `formats`,
 /// which has `block_shift`.
@@ -21,6 +21,7 @@ fn a_format_is_read() {
         blocks,
         block_shift,
         has_metadata: false,
+        nvm_set: 0,
         endurance_group: 0,
     };
     assert_eq!(parse(&identify(1 << 40, (0, 1), 9)), Some(format(1 << 40, 9)));
@@ -48,10 +49,11 @@ fn blocks_with_more_than_data_are_noticed() {
 }
 
 #[test]
-fn an_endurance_group_is_read() {
+fn an_nvm_set_and_an_endurance_group_are_read() {
     let mut bytes = identify(77, (0, 1), 12);
     bytes[100..104].copy_from_slice(&[1, 2, 3, 4]);
-    assert_eq!(parse(&bytes).expect("a format").endurance_group, 0x0403);
+    let format = parse(&bytes).expect("a format");
+    assert_eq!((format.nvm_set, format.endurance_group), (0x0201, 0x0403));
 }
 
 #[test]
@@ -75,6 +77,23 @@ proptest! {
     fn any_status_of_handles_is_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         if let Ok(placement) = placement::parse(&bytes) {
             prop_assert!((2..=4).contains(&placement.streams()));
+        }
+    }
+
+    #[test]
+    fn any_log_of_an_nvm_set_is_read_without_a_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..160),
+        status in 0..4u8,
+    ) {
+        let mut bytes = bytes;
+        if let Some(first) = bytes.first_mut() {
+            *first = status;
+        }
+        // Most times are too long to be of use.
+        bytes.iter_mut().skip(50).for_each(|byte| *byte &= 1);
+        if let Ok(told) = latency::parse(&bytes) {
+            prop_assert!(told.other_stays <= told.other_least);
+            prop_assert!(told.other_least.as_secs() <= 60 && !told.deterministic_most.is_zero());
         }
     }
 }

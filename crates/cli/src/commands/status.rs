@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use evenkeel_client::paths::shown;
 use evenkeel_client::{
     ArrayReport, Client, Detours, DurableBy, Facts, FlashReport, Front, GroupReport, Health,
-    Hedged, LogReport, MemberReport, MemberState, PassReport, ScrubEndReport, ScrubReport,
-    SpareReport, SpareUseReport, Task, disk_name, running,
+    Hedged, LatencyWindow, LogReport, MemberReport, MemberState, PassReport, ScrubEndReport,
+    ScrubReport, SpareReport, SpareUseReport, Task, disk_name, running,
 };
 use serde_json::json;
 use steering::scheme::SCHEMES;
@@ -332,13 +332,21 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         Some(DurableBy::Flag) | None => "",
     };
     let passes = if member.passthrough { "  (past the block layer)" } else { "" };
-    let streams = match member.write_streams {
-        0 => String::new(),
-        count => format!("  ({count} write streams by FDP)"),
+    let streams = match (member.write_streams, member.passthrough) {
+        (0, _) => String::new(),
+        (count, true) => format!("  ({count} write streams by FDP)"),
+        (count, false) => format!("  ({count} write streams by the block layer)"),
+    };
+    let window = match member.window {
+        Some(LatencyWindow::Deterministic) => "  (in its deterministic window)",
+        Some(LatencyWindow::NonDeterministic) => "  (in its non-deterministic window)",
+        None => "",
     };
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
     let disk = disk_name(member.group, member.member);
-    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{passes}{streams}{errors}")
+    format!(
+        "  {what} {disk:<3} {state:<10} {path}{serial}{durable}{passes}{streams}{window}{errors}"
+    )
 }
 
 /// A modelled SSD, for people.

@@ -6,6 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{ControllerReport, DriveReport, FlashReport, TransfersReport};
 
+/// The windows of NVMe's Predictable Latency Mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencyWindow {
+    /// It does not collect garbage.
+    Deterministic,
+    /// It may.
+    NonDeterministic,
+}
+
 /// A member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -37,6 +48,10 @@ pub struct MemberReport {
     /// parity, or what of these goes together. None if it keeps nothing apart.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub write_streams: u16,
+    /// The window that its device, an NVMe drive in Predictable Latency Mode, is in, if it takes orders when to
+    /// collect garbage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<LatencyWindow>,
     /// Its device's identity.
     pub uuid: String,
     /// Its state.

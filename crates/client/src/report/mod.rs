@@ -28,7 +28,7 @@ pub use io::{IoReport, TransfersReport};
 pub use lease::LeaseReport;
 pub use left::{LeftReport, Unreadable};
 pub use log::{GroupReport, LogReport};
-pub use member::{DurableBy, ErrorReport, MemberReport, MemberState, WayBack};
+pub use member::{DurableBy, ErrorReport, LatencyWindow, MemberReport, MemberState, WayBack};
 pub use pass::{PassReport, Task};
 pub use problem::Problem;
 pub use scrub::{ScrubEndReport, ScrubReport};

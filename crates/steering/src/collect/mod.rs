@@ -17,7 +17,7 @@ use raidcore::units::{MemberId, Set};
 
 pub use global::Global;
 pub use rotate::Rotate;
-pub use window::Window;
+pub use window::{Window, Windows};
 
 /// A member's state, as it reports it.
 #[derive(Clone, Copy, PartialEq, Debug)]

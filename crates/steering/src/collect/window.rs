@@ -4,8 +4,18 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::Instant;
+use raidcore::units::{MemberId, Set};
 
 use super::{Collect, Flash, Limits, Order, Told};
+
+/// Members that tell whether they are in a window, but nothing of their space.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Windows {
+    /// Which they are.
+    pub members: Set<MemberId>,
+    /// How long the windows of each have to be at the least.
+    pub least: Duration,
+}
 
 /// Every member has windows of time in which only it may collect: the busy windows of IODA (Li et
 /// al., "IODA: A Host/Device Co-Design for Strong Predictability Contract on Modern Flash Storage",
@@ -14,6 +24,8 @@ use super::{Collect, Flash, Limits, Order, Told};
 #[derive(Debug)]
 pub struct Window {
     limits: Vec<Limits>,
+    /// Those that are told when their window opens.
+    told_windows: Set<MemberId>,
     length: Duration,
     /// The member whose window is open, and since when.
     open: Option<(Instant, usize)>,
@@ -28,7 +40,15 @@ impl Window {
     /// For members with these limits.
     #[must_use]
     pub fn new(limits: Vec<Limits>) -> Self {
-        Self { limits, length: LENGTH, open: None, told: Told::default() }
+        let (told_windows, length) = (Set::EMPTY, LENGTH);
+        Self { limits, told_windows, length, open: None, told: Told::default() }
+    }
+
+    /// With windows that suit these members, too, and of which they are told: they are to collect as long as
+    /// theirs is open.
+    #[must_use]
+    pub fn suits(self, windows: Windows) -> Self {
+        Self { told_windows: windows.members, length: self.length.max(windows.least), ..self }
     }
 }
 
@@ -50,6 +70,8 @@ impl Collect for Window {
         for (index, member) in members.iter().enumerate() {
             if index != whose {
                 self.told.tell(index, Order::Hold, order);
+            } else if self.told_windows.has(MemberId::at(index)) {
+                self.told.tell(index, Order::Reach(1.0), order);
             } else if !self.limits[index].are_known() {
                 self.told.tell(index, Order::Auto, order);
             } else if opens {
@@ -62,6 +84,6 @@ impl Collect for Window {
     }
 
     fn pause(&self) -> Duration {
-        self.length / 4
+        LENGTH / 4
     }
 }

@@ -22,6 +22,7 @@ mod lease;
 mod log;
 mod messages;
 mod newcomer;
+mod orderly;
 mod problems;
 mod report;
 mod returns;

@@ -312,9 +312,8 @@ impl Service {
     }
 
     async fn follow(&self, scheme: Scheme) -> Result<Value, Refusal> {
-        let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
         let first = &self.arrays[0];
-        let takes_turns = flash.iter().any(|(_, report)| report.drive.obeys);
+        let takes_turns = self.has_orderly().await?;
         Able::of(&first.record, takes_turns).check(scheme).map_err(|error| {
             let refusal = Refusal::new(error.code(), error.to_string());
             refusal.hint(error.hint())

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub fn check(config: &DaemonConfig) -> Result<(), DaemonError> {
     config.host.cpus.map_or(Ok(()), |cpus| cpus.check())?;
     let attached = look(config)?;
-    let policy = Choice::new(config.policy, &attached)?;
+    let policy = Choice::new(config.policy, &attached, config.host.passthrough)?;
     // It is not stopped yet, and will be cleanly: what is held is not lost.
     let has_lost = attached.record().volatile.lost;
     let keeps = fronts::Keeps { has_lost, ..keeps(&attached, policy.scheme) };

@@ -21,18 +21,29 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The requested policy, else the one on record. The record never keeps an array from starting:
+    /// The requested policy, else the one on record, of an array whose I/O is to go past the block layer where it
+    /// can, or not. The record never keeps an array from starting:
     /// if it can't be followed, the first scheme is used, which needs nothing.
     ///
     /// # Errors
     /// If the requested policy can't be followed.
-    pub(super) fn new(asked: Option<Scheme>, attached: &Attached) -> Result<Self, PolicyError> {
+    pub(super) fn new(
+        asked: Option<Scheme>,
+        attached: &Attached,
+        passthrough: bool,
+    ) -> Result<Self, PolicyError> {
         let record: &ArrayRecord = attached.record();
-        let mut devices = attached.groups.iter().flat_map(|group| group.devices.iter().flatten());
-        let able = Able::of(record, devices.any(Device::flash_obeys));
+        let devices = || attached.groups.iter().flat_map(|group| group.devices.iter().flatten());
+        let modelled = devices().any(Device::flash_obeys);
+        // Drives are asked only if it matters.
+        let check = |scheme: Scheme| {
+            let asks = passthrough && !modelled && scheme.needs_orders();
+            let takes_turns = modelled || asks && devices().any(Device::could_have_windows);
+            Able::of(record, takes_turns).check(scheme)
+        };
         let on_record = record.policy.as_ref().map(|policy| policy.name.as_str());
         if let Some(scheme) = asked {
-            able.check(scheme)?;
+            check(scheme)?;
             return Ok(Self {
                 scheme,
                 warning: None,
@@ -43,7 +54,7 @@ impl Choice {
             let scheme = Scheme::named(name).ok_or_else(|| {
                 format!("the policy on record, {name:?}, is none that this release knows")
             })?;
-            able.check(scheme).map_err(|error| error.to_string())?;
+            check(scheme).map_err(|error| error.to_string())?;
             Ok(scheme)
         });
         let (scheme, wrong) = match found.transpose() {

@@ -23,6 +23,7 @@ impl Device {
             kind: Kind::Block,
             flash: None,
             passthrough: None,
+            block_streams: 0,
             permit: None,
         }
     }
@@ -36,6 +37,12 @@ impl Device {
     /// The same, whose I/O goes past the block layer.
     pub(crate) fn passing(mut self, passthrough: Passthrough) -> Self {
         self.passthrough = Some(Box::new(passthrough));
+        self
+    }
+
+    /// The same, of which the block layer knows so many write streams.
+    pub(crate) fn with_block_streams(mut self, block_streams: u8) -> Self {
+        self.block_streams = block_streams;
         self
     }
 

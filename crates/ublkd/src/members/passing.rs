@@ -6,14 +6,15 @@
 use rustix::fs::{Advice, fadvise};
 
 use super::Device;
-use crate::nvme::{Passthrough, Unfit};
+use crate::nvme::{Passthrough, Unfit, Windows};
 use crate::paths::shown;
 
 impl Device {
     /// Lets I/O go past the block layer from now on, if it can, and logs why if it can't.
     pub(crate) fn pass_block_layer(&mut self) {
         match self.find_passthrough() {
-            Ok(passthrough) => {
+            Ok(mut passthrough) => {
+                passthrough.begin_windows();
                 tracing::info!("{}: I/O goes past the block layer", shown(self.path()));
                 self.passthrough = Some(Box::new(passthrough));
             }
@@ -22,6 +23,14 @@ impl Device {
                 tracing::info!("{path}: I/O goes through the block layer: {why}");
             }
         }
+    }
+
+    /// Whether its drive takes orders when to collect garbage once I/O goes past the block layer. Nothing is
+    /// changed.
+    pub(crate) fn could_have_windows(&self) -> bool {
+        let number = self.identity.block_device();
+        let found = number.map(|number| Passthrough::of(&self.file, number, self.bytes));
+        found.is_some_and(|it| it.is_ok_and(|passthrough| passthrough.could_have_windows()))
     }
 
     fn find_passthrough(&self) -> Result<Passthrough, Unfit> {
@@ -36,6 +45,16 @@ impl Device {
     /// The way past the block layer, if I/O takes it.
     pub(crate) fn passthrough(&self) -> Option<&Passthrough> {
         self.passthrough.as_deref()
+    }
+
+    /// Its windows, if its drive takes orders when to collect garbage.
+    pub(crate) fn windows(&self) -> Option<&Windows> {
+        self.passthrough()?.windows()
+    }
+
+    /// The same, for whoever closes it.
+    pub(crate) fn take_windows(&mut self) -> Option<Windows> {
+        self.passthrough.as_mut()?.take_windows()
     }
 
     /// Lets the page cache forget what others have read of the device through it, which I/O past the

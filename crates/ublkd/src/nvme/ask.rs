@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 /// `NVME_IOCTL_ADMIN_CMD` of `linux/nvme_ioctl.h`: `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
 const ADMIN_COMMAND: u64 = 0xc048_4e41;
@@ -14,14 +15,20 @@ const IO_COMMAND: u64 = 0xc048_4e43;
 /// `NVME_IOCTL_ID`: `_IO('N', 0x40)`. Returns the number of a namespace.
 const NAMESPACE: u64 = 0x4e40;
 
-/// How long the drive may take, in milliseconds.
-const TIMEOUT_MS: u32 = 10_000;
+/// How long the drive may take.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The admin command "Identify"; of dword 10 it takes 0 for a namespace.
 pub(super) const IDENTIFY: u8 = 0x06;
 
+/// … and this for the controller.
+pub(super) const CONTROLLER: u32 = 1;
+
 /// What it answers.
 pub(super) const IDENTIFY_BYTES: usize = 4096;
+
+/// Where in it a controller's attributes are (CTRATT).
+const ATTRIBUTES: usize = 96;
 
 /// `struct nvme_passthru_cmd` of `linux/nvme_ioctl.h`.
 #[repr(C)]
@@ -73,6 +80,19 @@ pub(crate) struct Question {
     pub(crate) dword10: u32,
     /// Command dword 11.
     pub(crate) dword11: u32,
+    /// Command dword 12.
+    pub(crate) dword12: u32,
+    /// For how long it may put off the answer, besides the time that each may take.
+    pub(crate) put_off: Duration,
+}
+
+/// How a drive is asked: as by [`ask`].
+pub(super) type Ask<'a> = dyn FnMut(Question, &mut [u8]) -> io::Result<u32> + 'a;
+
+/// A controller's attributes, of what it answers to "Identify"; none if that is too short.
+pub(super) fn attributes(controller: &[u8]) -> u32 {
+    let bits = controller.get(ATTRIBUTES..).and_then(|bytes| bytes.first_chunk());
+    bits.copied().map_or(0, u32::from_le_bytes)
 }
 
 /// Asks a drive, through any of its namespaces, for as many bytes as `answer` has, which are whole
@@ -92,7 +112,8 @@ pub(crate) fn ask(drive: &File, question: Question, answer: &mut [u8]) -> io::Re
         data_len: answer.len() as u32,
         cdw10: question.dword10,
         cdw11: question.dword11,
-        timeout_ms: TIMEOUT_MS,
+        cdw12: question.dword12,
+        timeout_ms: u32::try_from((TIMEOUT + question.put_off).as_millis()).unwrap_or(u32::MAX),
         ..Command::default()
     };
     // SAFETY: the command is as the kernel defines it, and `answer` is as long as it says. Both are

@@ -10,6 +10,8 @@ pub struct Format {
     pub block_shift: u8,
     /// Whether blocks carry metadata, such as protection information.
     pub has_metadata: bool,
+    /// The NVM set that it is in; 0 if it is in none.
+    pub nvm_set: u16,
     /// The endurance group that it is in; 0 if it is in none.
     pub endurance_group: u16,
 }
@@ -27,12 +29,19 @@ pub fn parse(identify: &[u8]) -> Option<Format> {
     let metadata_bytes = u16::from_le_bytes([format[0], format[1]]);
     let block_shift = format[2];
     let protected = identify.get(29)? & 7 != 0;
+    let nvm_set = nvm_set(identify)?;
     let endurance_group = u16::from_le_bytes(identify.get(102..104)?.try_into().ok()?);
     let is_format = number < formats && (9..32).contains(&block_shift);
     is_format.then_some(Format {
         blocks,
         block_shift,
         has_metadata: metadata_bytes > 0 || protected,
+        nvm_set,
         endurance_group,
     })
+}
+
+/// The NVM set of a namespace, 0 if it is in none; nothing if the data structure is too short.
+pub(super) fn nvm_set(identify: &[u8]) -> Option<u16> {
+    Some(u16::from_le_bytes(identify.get(100..102)?.try_into().ok()?))
 }

@@ -15,8 +15,10 @@ use raidcore::units::BLOCK_BYTES;
 
 use super::ask::{self, IDENTIFY, IDENTIFY_BYTES, Question};
 use super::command::{self, BLOCKS_MAX, Command, Data, Extent};
+use super::latency::{NvmSet, Unpredictable};
 use super::namespace;
 use super::placement::{self, Placement};
+use super::windows::Windows;
 use crate::paths::shown;
 
 /// Why a member's I/O goes through the block layer.
@@ -66,13 +68,18 @@ pub(crate) enum Unfit {
 #[derive(Debug)]
 pub(crate) struct Passthrough {
     node: File,
+    path: PathBuf,
     namespace: u32,
+    /// The NVM set that it is in; 0 if it is in none.
+    nvm_set: u16,
     block_shift: u8,
     /// The most bytes of a command.
     max_bytes: usize,
     /// Whether it keeps writes in volatile memory until a flush.
     caches: bool,
     placement: Placement,
+    /// Its windows, if they were begun.
+    windows: Option<Windows>,
     /// The commands that were begun.
     #[cfg(test)]
     begun: Begun,
@@ -138,14 +145,17 @@ impl Passthrough {
             tracing::debug!("{}: its writes are not kept apart: {why}", shown(&path));
             Placement::default()
         });
-        let block_shift = format.block_shift;
+        let (block_shift, nvm_set) = (format.block_shift, format.nvm_set);
         Ok(Self {
             node,
+            path,
             namespace,
+            nvm_set,
             block_shift,
             max_bytes,
             caches,
             placement,
+            windows: None,
             #[cfg(test)]
             begun: Begun::default(),
         })
@@ -155,7 +165,25 @@ impl Passthrough {
     #[cfg(test)]
     pub(crate) fn to_file(node: File, max_bytes: usize, placement: Placement) -> Self {
         let (namespace, block_shift, caches) = (1, 9, true);
-        Self { node, namespace, block_shift, max_bytes, caches, placement, begun: Begun::default() }
+        let (path, nvm_set, windows, begun) = ("test".into(), 0, None, Begun::default());
+        Self {
+            node,
+            path,
+            namespace,
+            nvm_set,
+            block_shift,
+            max_bytes,
+            caches,
+            placement,
+            windows,
+            begun,
+        }
+    }
+
+    /// The same, with windows.
+    #[cfg(test)]
+    pub(crate) fn with_windows(self, windows: Windows) -> Self {
+        Self { windows: Some(windows), ..self }
     }
 
     /// The commands that were begun.
@@ -182,6 +210,36 @@ impl Passthrough {
     /// Where its writes can go.
     pub(crate) fn placement(&self) -> Placement {
         self.placement
+    }
+
+    /// Whether the drive takes orders when to collect garbage. It is told nothing.
+    pub(crate) fn could_have_windows(&self) -> bool {
+        let ask = &mut |question, answer: &mut [u8]| ask::ask(&self.node, question, answer);
+        NvmSet::of(self.namespace, self.nvm_set, ask).is_ok()
+    }
+
+    /// It has windows from now on if the drive takes orders when to collect garbage, and logs why if not.
+    pub(crate) fn begin_windows(&mut self) {
+        let node = self.node.try_clone().map_err(Unpredictable::from);
+        let begun = node.and_then(|node| {
+            let asker = move |question, answer: &mut [u8]| ask::ask(&node, question, answer);
+            Windows::of(&self.path, (self.namespace, self.nvm_set), Box::new(asker))
+        });
+        let path = shown(&self.path);
+        match begun {
+            Ok(windows) => self.windows = Some(windows),
+            Err(why) => tracing::debug!("{path}: it takes no orders when to collect: {why}"),
+        }
+    }
+
+    /// Its windows, if they were begun.
+    pub(crate) fn windows(&self) -> Option<&Windows> {
+        self.windows.as_ref()
+    }
+
+    /// The same, for whoever closes it.
+    pub(crate) fn take_windows(&mut self) -> Option<Windows> {
+        self.windows.take()
     }
 
     /// A read from byte `offset` on, of whole blocks.

@@ -5,14 +5,10 @@ use std::io;
 
 use raidcore::engine::Stream;
 
-use super::ask::{Asked, IDENTIFY, IDENTIFY_BYTES, Question};
+use super::ask::{Ask, Asked, CONTROLLER, IDENTIFY, IDENTIFY_BYTES, Question, attributes};
 use crate::members::BlockBuffer;
 
-/// Of command dword 10 of "Identify": the controller.
-const CONTROLLER: u32 = 1;
-
-/// Where a controller's attributes are (CTRATT), and the bit for drives with Flexible Data Placement.
-const ATTRIBUTES: usize = 96;
+/// The bit of a controller's attributes for drives with Flexible Data Placement.
 const HAS_PLACEMENT: u32 = 1 << 19;
 
 /// The admin command "Get Features", and the feature "Flexible Data Placement" of an endurance group.
@@ -131,9 +127,6 @@ fn has_twice(numbers: &mut [u16]) -> bool {
     numbers.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// How a drive is asked: as by [`ask`](super::ask::ask).
-pub(super) type Ask<'a> = dyn FnMut(Question, &mut [u8]) -> io::Result<u32> + 'a;
-
 /// Finds out where writes of a namespace can go.
 ///
 /// # Errors
@@ -146,8 +139,7 @@ pub(super) fn find(
     let mut answer = BlockBuffer::new(IDENTIFY_BYTES)?;
     let controller = Question { opcode: IDENTIFY, dword10: CONTROLLER, ..Question::default() };
     ask(controller, &mut answer)?;
-    let attributes = answer[ATTRIBUTES..].first_chunk().copied().map(u32::from_le_bytes);
-    if endurance_group == 0 || attributes.is_none_or(|bits| bits & HAS_PLACEMENT == 0) {
+    if endurance_group == 0 || attributes(&answer) & HAS_PLACEMENT == 0 {
         return Err(NotPlaced::Unsupported);
     }
     let feature = Question {
@@ -168,6 +160,7 @@ pub(super) fn find(
             namespace,
             dword10: HANDLE_STATUS,
             dword11: (bytes / size_of::<u32>() - 1) as u32,
+            ..Question::default()
         };
         ask(question, &mut answer)?;
         Ok(answer)

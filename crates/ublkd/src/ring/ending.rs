@@ -53,6 +53,8 @@ impl Ring {
         let trims = op.kind == OpKind::Trim && (unknown || -result == libc::EINVAL);
         let next = if op.asks {
             self.answered(id, result)
+        } else if op.named > 0 && (unknown || -result == libc::EINVAL) {
+            self.unnamed(id, result)
         } else if op.way == Way::Passthrough {
             self.passed(id, result)
         } else if discards || trims {

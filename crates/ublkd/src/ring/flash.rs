@@ -15,7 +15,6 @@ use flashsim::real::{Ended, Io, RealTime, Report};
 use flashsim::{GcMode, GcOrder, Ssd, Thresholds};
 use hdrhistogram::Histogram;
 use raidcore::units::DeviceId;
-use steering::Devices;
 use steering::collect::{self, Flash, Limits, Order};
 
 use super::{MemberIndex, Ring};
@@ -59,33 +58,6 @@ impl Ring {
         since: Instant,
     ) -> Option<FlashLog> {
         self.drives.log(now, self.find(device)?, since)
-    }
-}
-
-/// Only modelled SSDs report when they collect garbage, and take orders when to, if they were made so. Real drives
-/// may tell how worn they are.
-impl Devices for Ring {
-    fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)> {
-        self.drives.steering(self.find(device)?)
-    }
-
-    fn obeys(&self, device: DeviceId) -> bool {
-        self.find(device).is_some_and(|index| self.drives.obeys(index))
-    }
-
-    fn is_collecting(&self, device: DeviceId) -> bool {
-        self.find(device).is_some_and(|index| self.drives.is_collecting(index))
-    }
-
-    fn used_percent(&self, device: DeviceId) -> Option<f64> {
-        let modelled = self.find(device).and_then(|index| self.drives.used_percent(index));
-        modelled.or_else(|| Some(self.readings.of(device)?.health.used_percent?.into()))
-    }
-
-    fn order(&mut self, now: Instant, device: DeviceId, order: Order) {
-        if let Some(index) = self.find(device) {
-            self.drives.order(now, index, order);
-        }
     }
 }
 

@@ -261,6 +261,7 @@ impl Ring {
         let Some(member) = &self.members[usize::from(index.0)] else {
             unreachable!("a member stays while there is I/O on it");
         };
+        op.named = member.stream_of(op.kind);
         // The kernel can't query the size of a registered file.
         let fixed = self.registered_files && !op.asks;
         let target = if fixed { i32::from(index.0) } else { member.device.fd() };
@@ -301,16 +302,17 @@ pub(super) fn entry(op: &Op, fd: types::Fd, registered: Option<u16>) -> squeue::
         }
         (OpKind::Read(_), None) => opcode::Read::new(fd, base, left).offset(at).build(),
         (OpKind::Write { durable: asked, .. }, Some(buffer)) => {
-            let write = opcode::WriteFixed::new(fd, base, left, buffer);
+            let write = opcode::WriteFixed::new(fd, base, left, buffer).write_stream(op.named);
             write.offset(at).rw_flags(flags(durable && asked)).build()
         }
         (OpKind::Write { durable: asked, .. }, None) => {
-            opcode::Write::new(fd, base, left).offset(at).rw_flags(flags(durable && asked)).build()
+            let write = opcode::Write::new(fd, base, left).write_stream(op.named);
+            write.offset(at).rw_flags(flags(durable && asked)).build()
         }
         (OpKind::Gather { .. }, _) => {
             let parts = &op.iovecs[op.first..];
             let write = opcode::Writev::new(fd, parts.as_ptr(), parts.len() as u32);
-            write.offset(at).rw_flags(flags(durable)).build()
+            write.write_stream(op.named).offset(at).rw_flags(flags(durable)).build()
         }
         (OpKind::Flush, _) => flush(fd),
         (OpKind::Look, _) => look(fd, op.answer),

@@ -54,7 +54,9 @@ impl Ring {
         }
         let placement = device.passthrough().filter(|_| passing.is_some());
         let placement = placement.map(Passthrough::placement).unwrap_or_default();
-        self.keeps_streams |= device.write_streams() > 0;
+        let block_streams = device.block_streams();
+        self.keeps_streams |= placement.streams() > 0 || block_streams > 0;
+        self.windows.open(&device);
         let (drive, path) = (device.take_flash(), device.path().to_path_buf());
         self.members[usize::from(index.0)] = Some(Member {
             id,
@@ -65,6 +67,7 @@ impl Ring {
             flash: drive.is_some(),
             passes: passing.is_some(),
             placement,
+            block_streams,
             size: Size::of(&device),
             stats: IoStats::default(),
             device,
@@ -102,7 +105,8 @@ impl Ring {
     pub(super) fn close_if_idle(&mut self, index: MemberIndex) {
         let member = &mut self.members[usize::from(index.0)];
         let idle = |member: &mut Member| member.released && member.in_flight == 0;
-        if let Some(member) = member.take_if(idle) {
+        if let Some(mut member) = member.take_if(idle) {
+            self.windows.close(&mut member.device);
             if member.flash {
                 self.drives.close(index, member.device);
             }

@@ -18,6 +18,7 @@ mod crew;
 mod passthrough;
 mod size;
 mod streams;
+mod windows;
 
 const LIMIT: Duration = Duration::from_secs(1);
 const DEVICE: DeviceId = DeviceId(0);

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use evenkeel_client::{DriveReport, ErrorReport, FlashReport, MemberReport, MemberState, WayBack};
+use evenkeel_client::{
+    DriveReport, ErrorReport, FlashReport, LatencyWindow, MemberReport, MemberState, WayBack,
+};
 use raidcore::engine::{IoError, MemberStatus};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
 use crate::host::Opened;
+use crate::nvme::latency::Window;
 
 fn error_report(error: IoError) -> ErrorReport {
     match error {
@@ -34,6 +37,7 @@ pub(super) fn member_report(
         durable_by: device.as_ref().map(|device| device.durable_by),
         passthrough: device.as_ref().is_some_and(|device| device.passthrough),
         write_streams: device.as_ref().map_or(0, |device| device.write_streams),
+        window: device.as_ref().and_then(|device| device.windows.as_ref()?.window()).map(window),
         path: device.map(|device| device.path),
         label: known(status.label.path()).map(PathBuf::from),
         serial: known(status.label.serial()).map(str::to_owned),
@@ -55,6 +59,13 @@ pub(super) fn member_report(
         drive,
         controller: None,
         io: Vec::new(),
+    }
+}
+
+fn window(window: Window) -> LatencyWindow {
+    match window {
+        Window::Deterministic => LatencyWindow::Deterministic,
+        Window::NonDeterministic => LatencyWindow::NonDeterministic,
     }
 }
 

@@ -144,3 +144,108 @@ fn a_drive_that_refuses_to_place_writes_is_told_no_more_where_they_go() {
         (0..2).for_each(|_| _ = world.done());
     }
 }
+
+/// The stream that an entry names: byte 44 of `struct io_uring_sqe`.
+fn named_by(entry: io_uring::squeue::Entry) -> u8 {
+    // SAFETY: an entry is that structure, of plain numbers.
+    let bytes: [u8; 64] = unsafe { std::mem::transmute(entry) };
+    bytes[44]
+}
+
+/// The op of that number, from 0 on, in a world where each ends before the next.
+fn op_id(number: u64) -> OpId {
+    OpId::from_bits(number << 32)
+}
+
+/// Begins an I/O of each kind on a device of which the block layer knows so many streams, and returns what
+/// their entries name: a write and a durable one in memory that is registered or not, a gather and a joined
+/// write of each stream; a read and a flush.
+fn named(streams: u8, register_memory: bool) -> (Vec<[u8; 4]>, [u8; 2]) {
+    let device = Device::from_file(tempfile::tempfile().unwrap(), 64).with_block_streams(streams);
+    let mut world = world_with(device, register_memory);
+    assert_eq!(world.ring.keeps_streams(), streams > 0);
+    let buffer = world.buffers(1).remove(0);
+    let (now, io, range) = (Instant::ORIGIN, (io_name(1), DEVICE), (Pba(3), 1));
+    let mut number = 0;
+    let mut last = |world: &mut World| {
+        let op = world.ring.ops.get(op_id(number));
+        number += 1;
+        let by_entry = kernel::entry(op, io_uring::types::Fd(0), register_memory.then_some(0));
+        assert_eq!(named_by(by_entry), op.named);
+        let named = op.named;
+        assert_eq!(world.done(), (io_name(1), Ok(())));
+        named
+    };
+    let writes = ALL.map(|stream| {
+        let writes = [false, true].map(|durable| {
+            let from = Source::Mem(mem(buffer.tag()));
+            world.ring.write(now, &mut world.arena, io, from, (durable, stream), range);
+            last(&mut world)
+        });
+        let pages = (world.arena.take_pages(1), 1);
+        world.ring.gather(now, &mut world.arena, io, pages, (Pba(3), stream), |_| {});
+        let gather = last(&mut world);
+        world.ring.write_behind(now, &mut world.arena, io, range, stream, |_, _| {});
+        world.ring.start_runs(now, &mut world.arena);
+        [writes[0], writes[1], gather, last(&mut world)]
+    });
+    world.ring.read(now, &mut world.arena, io, mem(buffer.tag()), range);
+    let read = last(&mut world);
+    world.ring.flush(now, &mut world.arena, io);
+    (writes.to_vec(), [read, last(&mut world)])
+}
+
+#[test]
+fn through_the_block_layer_writes_name_streams_from_1_on_where_there_are_some() {
+    for (streams, expected) in [
+        (0, [0, 0, 0, 0]),
+        (2, [1, 2, 2, 1]),
+        (3, [1, 2, 3, 1]),
+        (4, [1, 2, 3, 4]),
+        (255, [1, 2, 3, 4]),
+    ] {
+        for register_memory in [false, true] {
+            let (writes, others) = named(streams, register_memory);
+            assert_eq!(writes, expected.map(|number| [number; 4]), "{streams} streams");
+            assert_eq!(others, [0; 2]);
+        }
+    }
+}
+
+#[test]
+fn what_is_too_large_for_a_command_names_its_stream_through_the_block_layer() {
+    let passthrough = Passthrough::to_file(null(), 0, Placement::default());
+    let device = Device::from_file(null(), 64).passing(passthrough).with_block_streams(4);
+    let mut world = world_of(device);
+    assert!(world.ring.keeps_streams());
+    let buffer = world.buffers(1).remove(0);
+    let (io, from) = ((io_name(1), DEVICE), Source::Mem(mem(buffer.tag())));
+    let how = (true, Stream::Parity);
+    world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, how, (Pba(3), 1));
+    let op = world.ring.ops.get(op_id(0));
+    assert_eq!((op.way, op.named), (Way::BlockLayer, 4));
+    assert_eq!(world.done(), (io_name(1), Ok(())));
+}
+
+#[test]
+fn a_device_that_refuses_a_stream_gets_the_write_without_and_none_from_then_on() {
+    // An eventfd refuses to be written these bytes with EINVAL, and takes others.
+    let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
+    let mut world = world_of(Device::from_file(File::from(event), 64).with_block_streams(4));
+    let mut buffer = world.buffers(1).remove(0);
+    buffer.fill(0xff);
+    let (now, io, range) = (Instant::ORIGIN, (io_name(1), DEVICE), (Pba(0), 1));
+    let (from, how) = (Source::Mem(mem(buffer.tag())), (false, Stream::Parity));
+    world.ring.write(now, &mut world.arena, io, from, how, range);
+    let first = op_id(0);
+    assert_eq!(world.ring.ops.get(first).named, 4);
+    while world.ring.ops.get(first).named > 0 {
+        world.submit_and_sleep(None);
+        world.ring.reap(now, &mut world.arena);
+    }
+    // What is refused without a stream, too, fails as ever.
+    assert_eq!(world.done(), (io_name(1), Err(IoError::Gone)));
+    world.ring.write(now, &mut world.arena, io, from, how, range);
+    assert_eq!(world.ring.ops.get(op_id(1)).named, 0);
+    assert_eq!(world.done(), (io_name(1), Err(IoError::Gone)));
+}
