@@ -1,6 +1,6 @@
 //! Reads or writes an array's disk by vhost-user at random places, as a guest's driver does, and prints how many
 //! nanoseconds a request took. `tests/vm/run vhostbench` measures it. Nothing of a guest's kernel, or of what leaves
-//! a guest, is in it: queues are in memory that is shared, and kicked by eventfds.
+//! a guest, is in it: queues are in shared memory, and kicked by eventfds when the disk wants to be told.
 //!
 //! ```sh
 //! evenkeel start --background --name tank --vhost=/run/tank.vhost
@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err(USAGE.into()),
     };
     let mut vm = Vm::new(queues);
+    vm.saves_kicks = true;
     vm.boot(Path::new(socket));
     let sectors = vm.config().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let places = sectors * SECTOR / u64::from(bytes);

@@ -64,6 +64,8 @@ pub(crate) struct Vm {
     notices: Option<UnixStream>,
     /// Whether flushes are known to the driver.
     pub(crate) flushes: bool,
+    /// Whether the driver kicks only if the disk wants to be told, as those of guests do; if not, always.
+    pub(crate) saves_kicks: bool,
 }
 
 /// `EFD_NONBLOCK`, as VMMs have it.
@@ -86,6 +88,7 @@ impl Vm {
             queues: Vec::new(),
             notices: None,
             flushes: true,
+            saves_kicks: false,
         };
         vm.reboot(queues);
         vm
@@ -240,12 +243,17 @@ impl Vm {
         let queue = &mut self.queues[usize::from(queue)];
         let ring = queue.at + 0x4000;
         let place = ring + 4 + 2 * u64::from(queue.next % DESCRIPTORS);
-        queue.next = queue.next.wrapping_add(1);
         self.memory.write_obj(head, GuestAddress(place)).expect("memory");
         let index = GuestAddress(ring + 2);
-        self.memory.store(queue.next, index, Ordering::SeqCst).expect("memory");
-        // Its counter has room for all kicks of a test.
-        queue.kick.write(1).expect("a kick");
+        self.memory.store(queue.next.wrapping_add(1), index, Ordering::SeqCst).expect("memory");
+        // The disk is to be told of what becomes available at this place.
+        let wanted = GuestAddress(queue.at + 0x8004 + 8 * u64::from(DESCRIPTORS));
+        let wanted: u16 = self.memory.load(wanted, Ordering::SeqCst).expect("memory");
+        if !self.saves_kicks || wanted == queue.next {
+            // Its counter has room for all kicks of a test.
+            queue.kick.write(1).expect("a kick");
+        }
+        queue.next = queue.next.wrapping_add(1);
     }
 
     /// Sets the index of what is available.
