@@ -226,11 +226,9 @@ impl Ftl {
         has_room(best).then_some(from + best)
     }
 
-    /// As [`Ftl::peek_plane`]; where planes take turns, the next write goes to the next plane.
-    pub(crate) fn choose_plane(&mut self, die: u32, write: Write) -> Option<u32> {
-        let plane = self.peek_plane(die, write)?;
+    /// A write goes to `plane`: where planes take turns, the next one goes to the next plane.
+    pub(crate) fn take_turn(&mut self, die: u32, plane: u32) {
         self.next_plane[die as usize] = (plane + 1) % self.geometry.planes_per_die;
-        Some(plane)
     }
 
     /// Writes a logical page to `plane`. True if that filled a block.

@@ -53,7 +53,8 @@ impl Ftl {
         if writer.left == 0 {
             let write = Write { lpn, stream: 0 };
             let die = self.choose_die(write, |_| 0);
-            writer.plane = self.choose_plane(die, write).expect("room for a write");
+            writer.plane = self.peek_plane(die, write).expect("room for a write");
+            self.take_turn(die, writer.plane);
             writer.left = self.geometry.pages_per_program;
         }
         self.write(lpn, writer.plane, DEFAULT);
