@@ -1,6 +1,7 @@
 //! Which pages are read and written, and how often.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 /// Bytes of a page.
@@ -15,8 +16,31 @@ const INTENSIVE: f64 = 0.9;
 /// Accesses per page, in groups of 64 pages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
-    index: HashMap<(u32, u64), u32>,
+    index: HashMap<(u32, u64), u32, BuildHasherDefault<Mixer>>,
     groups: Vec<Group>,
+}
+
+/// A hash of numbers that costs little: one is looked up for each request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use det::Instant;
+use flashsim::Ssd;
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +179,9 @@ impl<T: System> Runner<'_, T> {
                     }
                     upcoming = workload.next().transpose()?;
                 }
-                (_, Some(next)) if upcoming.is_some() || self.under_way > 0 => self.happen(next),
+                (_, Some(next)) if upcoming.is_some() || self.under_way > 0 => {
+                    self.happen(next, arrives);
+                }
                 _ => return Ok(end),
             }
             self.flow(count);
@@ -217,7 +220,7 @@ impl<T: System> Runner<'_, T> {
                 _ if self.under_way == 0 && users.is_empty() => return Ok(end),
                 _ => {
                     let Some(next) = next else { return Ok(end) };
-                    self.happen(next);
+                    self.happen(next, users.front().copied());
                 }
             }
             let back = self.now + think;
@@ -247,7 +250,7 @@ impl<T: System> Runner<'_, T> {
                 && arrival.bytes.is_multiple_of(BLOCK_BYTES as u32);
         if measured {
             self.meter.came(at, arrival.kind, (lba, blocks), aligned);
-            if self.system.ssds().any(|ssd| ssd.erasing().next().is_some()) {
+            if self.system.ssds().any(Ssd::is_erasing) {
                 self.meter.came_during_erase();
             }
         }
@@ -266,10 +269,10 @@ impl<T: System> Runner<'_, T> {
         (first, (end - first) as u32)
     }
 
-    /// Processes the next event.
-    fn happen(&mut self, next: Instant) {
-        self.now = self.now.max(next);
-        self.system.poll(self.now, &mut self.told);
+    /// Processes the next event, and those after it until requests end or the next one comes.
+    fn happen(&mut self, next: Instant, comes: Option<Instant>) {
+        let until = comes.unwrap_or(Instant(u64::MAX));
+        self.now = self.system.poll_until(self.now.max(next), until, &mut self.told);
     }
 
     /// Processes completions and submits waiting requests, as long as there are any. Returns how

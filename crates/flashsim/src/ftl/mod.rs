@@ -226,11 +226,9 @@ impl Ftl {
         has_room(best).then_some(from + best)
     }
 
-    /// As [`Ftl::peek_plane`]; where planes take turns, the next write goes to the next plane.
-    pub(crate) fn choose_plane(&mut self, die: u32, write: Write) -> Option<u32> {
-        let plane = self.peek_plane(die, write)?;
+    /// A write goes to `plane`: where planes take turns, the next one goes to the next plane.
+    pub(crate) fn take_turn(&mut self, die: u32, plane: u32) {
         self.next_plane[die as usize] = (plane + 1) % self.geometry.planes_per_die;
-        Some(plane)
     }
 
     /// Writes a logical page to `plane`. True if that filled a block.
@@ -348,6 +346,29 @@ impl Ftl {
         plane_state.free.push_back(moving.block);
         self.free[plane as usize] += 1;
         self.stats.erases += 1;
+    }
+
+    /// The logical pages that are left in the plane's victim.
+    fn victim_pages(&self, plane: u32) -> impl Iterator<Item = Lpn> {
+        let victim = self.planes[plane as usize].victim;
+        let pages = victim.map_or(0..0, |Moving { block, next }| {
+            let first = block * self.geometry.pages_per_block;
+            first + next..first + self.geometry.pages_per_block
+        });
+        pages.filter_map(|ppa| self.map.holds(ppa))
+    }
+
+    /// Brings into the processor's caches what writes of these pages look up, all at once: nothing of it depends
+    /// on what a write before did, and each alone would wait for memory.
+    fn fetch(&self, lpns: impl Iterator<Item = Lpn>) {
+        let looked_up = lpns.fold(0, |sum, lpn| match self.map.place(lpn) {
+            Place::Flash(ppa) => {
+                let block = &self.blocks[(ppa / self.geometry.pages_per_block) as usize];
+                sum ^ self.map.holds(ppa).unwrap_or(0) ^ u32::from(block.valid)
+            }
+            Place::Buffer(_) | Place::Unmapped => sum,
+        });
+        core::hint::black_box(looked_up);
     }
 
     /// Erases of every block of the drive.

@@ -11,6 +11,9 @@ use super::{Ftl, Lpn, Step, Stream, Write};
 /// The stream of writes that name none: a drive was used by a host that knows of none.
 const DEFAULT: Stream = Stream::Host(0);
 
+/// Random writes that are drawn before they are done.
+const TOGETHER: usize = 32;
+
 /// How a drive was used before the simulation starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Precondition {
@@ -36,8 +39,14 @@ impl Ftl {
         for lpn in 0..pages {
             self.write_now(lpn, &mut writer);
         }
-        for _ in 0..writes {
-            self.write_now(prng.below(pages.into()) as Lpn, &mut writer);
+        let mut left = writes;
+        while left > 0 {
+            let mut drawn = [0; TOGETHER];
+            let drawn = &mut drawn[..left.min(TOGETHER as u64) as usize];
+            drawn.fill_with(|| prng.below(pages.into()) as Lpn);
+            self.fetch(drawn.iter().copied());
+            drawn.iter().for_each(|&lpn| self.write_now(lpn, &mut writer));
+            left -= drawn.len() as u64;
         }
         while writer.left > 0 {
             self.pad(writer.plane, DEFAULT);
@@ -53,7 +62,8 @@ impl Ftl {
         if writer.left == 0 {
             let write = Write { lpn, stream: 0 };
             let die = self.choose_die(write, |_| 0);
-            writer.plane = self.choose_plane(die, write).expect("room for a write");
+            writer.plane = self.peek_plane(die, write).expect("room for a write");
+            self.take_turn(die, writer.plane);
             writer.left = self.geometry.pages_per_program;
         }
         self.write(lpn, writer.plane, DEFAULT);
@@ -67,7 +77,11 @@ impl Ftl {
     /// Collects `plane` until enough of it is free, or no block of it has garbage.
     pub(crate) fn collect_now(&mut self, plane: u32) {
         while self.free_blocks(plane) <= self.stop && self.can_collect(plane, 0) {
-            while let Some(Step::Moved { .. }) = self.collect(plane) {}
+            let mut step = self.collect(plane);
+            self.fetch(self.victim_pages(plane));
+            while let Some(Step::Moved { .. }) = step {
+                step = self.collect(plane);
+            }
             self.erased(plane);
         }
     }

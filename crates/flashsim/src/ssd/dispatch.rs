@@ -16,6 +16,14 @@ pub(super) enum Eligible {
     Beside(u32),
 }
 
+/// What a job begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begins {
+    Read,
+    /// In this plane.
+    Program(u32),
+}
+
 impl Ssd {
     /// Lets an idle die begin something.
     pub(super) fn kick(&mut self, id: u32) {
@@ -27,7 +35,7 @@ impl Ssd {
         if die.suspended.is_some() {
             match self.find(id, Eligible::Reads) {
                 Some(_) if blocked => {}
-                Some(job) => self.start(id, job, Eligible::Reads, None),
+                Some((at, begins)) => self.start(id, at, Eligible::Reads, begins),
                 None => self.resume(id),
             }
             return;
@@ -50,34 +58,29 @@ impl Ssd {
         if self.dies[id as usize].waiting == 0 {
             return false;
         }
-        let Some(job) = self.find(id, eligible) else { return false };
-        let plane = match self.jobs[job.1].kind {
-            JobKind::Read { .. } => None,
-            JobKind::Program { write } => self.ftl.choose_plane(id, write),
-            JobKind::Destage { slot } => {
-                let write = self.buffer.as_ref().expect("a write buffer").write(slot);
-                self.ftl.choose_plane(id, write)
-            }
-        };
-        self.start(id, job, eligible, plane);
+        let Some((at, begins)) = self.find(id, eligible) else { return false };
+        self.start(id, at, eligible, begins);
         true
     }
 
     /// The place in the queue of what begins next: the oldest job that may begin, or a read that
     /// overtakes it.
-    fn find(&self, id: u32, eligible: Eligible) -> Option<(u32, u32)> {
+    fn find(&self, id: u32, eligible: Eligible) -> Option<((u32, u32), Begins)> {
         let die = &self.dies[id as usize];
         let mut found = None;
         let mut at = die.first_waiting();
         while at.1 != NONE {
-            if self.may_begin(id, at.1, eligible) {
-                if self.jobs[at.1].is_read() {
-                    found = Some(at);
-                    break;
-                }
-                found = found.or(Some(at));
-                if die.overtaken >= self.reads_first {
-                    break;
+            // Of programs the oldest counts.
+            if found.is_none() || self.jobs[at.1].is_read() {
+                match self.may_begin(id, at.1, eligible) {
+                    Some(Begins::Read) => return Some((at, Begins::Read)),
+                    Some(program) => {
+                        found = Some((at, program));
+                        if die.overtaken >= self.reads_first {
+                            break;
+                        }
+                    }
+                    None => {}
                 }
             }
             at = Die::after(&self.jobs, at);
@@ -85,33 +88,36 @@ impl Ssd {
         found
     }
 
-    fn may_begin(&self, id: u32, job: u32, eligible: Eligible) -> bool {
+    /// What a job begins with, if it may.
+    fn may_begin(&self, id: u32, job: u32, eligible: Eligible) -> Option<Begins> {
         let write = match self.jobs[job].kind {
-            JobKind::Read { plane, .. } => return eligible != Eligible::Beside(plane),
+            JobKind::Read { plane, .. } => {
+                return (eligible != Eligible::Beside(plane)).then_some(Begins::Read);
+            }
             JobKind::Program { write } => write,
             JobKind::Destage { slot } => self.buffer.as_ref().expect("a write buffer").write(slot),
         };
-        match (eligible, self.ftl.peek_plane(id, write)) {
-            (_, None) | (Eligible::Reads, _) => false,
-            (Eligible::Beside(busy), Some(plane)) => plane != busy,
-            (Eligible::All, Some(_)) => true,
+        if eligible == Eligible::Reads {
+            return None;
         }
+        let plane = self.ftl.peek_plane(id, write)?;
+        (eligible != Eligible::Beside(plane)).then_some(Begins::Program(plane))
     }
 
-    fn start(&mut self, id: u32, at: (u32, u32), eligible: Eligible, plane: Option<u32>) {
+    fn start(&mut self, id: u32, at: (u32, u32), eligible: Eligible, begins: Begins) {
         let (before, job) = at;
         let die = &mut self.dies[id as usize];
         let overtakes = self.jobs[job].is_read() && before != NONE;
         die.overtaken = if overtakes { die.overtaken + 1 } else { 0 };
         self.unqueue(id, at);
-        match plane {
-            None => {
+        match begins {
+            Begins::Read => {
                 if self.multi_plane_reads {
                     self.join_planes(id, job, eligible);
                 }
                 self.start_read(id, job);
             }
-            Some(plane) => self.start_program(id, job, plane),
+            Begins::Program(plane) => self.start_program(id, job, plane),
         }
     }
 
@@ -135,7 +141,7 @@ impl Ssd {
     fn join_planes(&mut self, id: u32, job: u32, eligible: Eligible) {
         let (mut last, mut at) = (job, self.dies[id as usize].first_waiting());
         while at.1 != NONE {
-            if !self.joins(job, at.1) || !self.may_begin(id, at.1, eligible) {
+            if !self.joins(job, at.1) || self.may_begin(id, at.1, eligible).is_none() {
                 at = Die::after(&self.jobs, at);
                 continue;
             }
@@ -194,6 +200,7 @@ impl Ssd {
     }
 
     fn start_program(&mut self, id: u32, job: u32, plane: u32) {
+        self.ftl.take_turn(id, plane);
         let filled = match self.jobs[job].kind {
             JobKind::Destage { slot } => self.write_slots(slot, plane),
             JobKind::Program { write } => {

@@ -1,10 +1,10 @@
 //! The events to come, ordered by time; those of equal times in the order in which they were
 //! scheduled.
 
-use core::cmp::Reverse;
+use core::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A die is done, unless it has begun something else since.
     Die { die: u32, begun: u32 },
@@ -19,20 +19,55 @@ pub(crate) enum Event {
     Channel { channel: u32 },
 }
 
+/// An event with its time and its number. What comes first is the greatest, as the heap wants it.
+#[derive(Clone, Copy, Debug)]
+struct Scheduled {
+    time: u64,
+    number: u64,
+    event: Event,
+}
+
+impl Scheduled {
+    /// Time and number as one number: no two have the same.
+    fn key(&self) -> u128 {
+        u128::from(self.time) << 64 | u128::from(self.number)
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events {
-    heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    heap: BinaryHeap<Scheduled>,
     scheduled: u64,
 }
 
 impl Events {
     pub(crate) fn at(&mut self, time: u64, event: Event) {
-        self.heap.push(Reverse((time, self.scheduled, event)));
+        self.heap.push(Scheduled { time, number: self.scheduled, event });
         self.scheduled += 1;
     }
 
     pub(crate) fn first(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse((time, ..))| *time)
+        self.heap.peek().map(|first| first.time)
     }
 
     /// The next event that is due at `now`.
@@ -40,6 +75,6 @@ impl Events {
         if self.first()? > now {
             return None;
         }
-        self.heap.pop().map(|Reverse((time, _, event))| (time, event))
+        self.heap.pop().map(|Scheduled { time, event, .. }| (time, event))
     }
 }

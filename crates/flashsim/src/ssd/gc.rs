@@ -16,6 +16,7 @@ use super::api::GcState;
 use super::die_gc::Boundary;
 use super::dispatch::Eligible;
 use super::event::Event;
+use super::low::Low;
 use super::orders::Orders;
 use super::work::{NONE, Work};
 use crate::ftl::Step;
@@ -44,7 +45,9 @@ pub(super) struct Gc {
     pub(super) hard: u32,
     idle: Option<Idle>,
     pub(super) orders: Orders,
-    low: Vec<bool>,
+    low: Low,
+    /// Dies that erase, or have suspended an erase.
+    pub(super) erasing: u32,
     /// Per domain: active dies, blocks left of the unit, and when a die was last active.
     active: Vec<u32>,
     quota: Vec<u32>,
@@ -81,7 +84,8 @@ impl Gc {
                 gain: (idle.gain * f64::from(g.data_pages)) as u32,
             }),
             orders: Orders::default(),
-            low: vec![false; g.planes as usize],
+            low: Low::none(g),
+            erasing: 0,
             active: vec![0; domains],
             quota: vec![0; domains],
             ended: vec![0; domains],
@@ -118,7 +122,7 @@ impl Ssd {
     pub(super) fn is_low(&self, plane: u32) -> bool {
         match self.gc.orders.low() {
             Some(_) => self.ftl.free_blocks(plane) <= self.gc.start,
-            None => self.gc.low[plane as usize],
+            None => self.gc.low.has(plane),
         }
     }
 
@@ -133,7 +137,10 @@ impl Ssd {
         let time = u64::try_from(stats.gc_time.as_nanos()).ok().filter(|&time| time <= self.now);
         self.gc.time = time.ok_or(RestoreError::Impossible("it collected before it was made"))?;
         self.gc.lengths = stats.gc;
-        self.gc.low = low;
+        for (plane, low) in (0..).zip(low) {
+            // One at the hard limit is low, whatever was saved.
+            self.set_low(plane, low || self.ftl.free_blocks(plane) <= self.gc.hard);
+        }
         for (die, &cursor) in self.dies.iter_mut().zip(cursors) {
             die.gc.cursor = cursor;
         }
@@ -147,15 +154,18 @@ impl Ssd {
             self.ftl.collect_now(plane);
         }
         let free = self.ftl.free_blocks(plane);
-        let low = &mut self.gc.low[plane as usize];
-        let own = if *low { self.gc.stop } else { self.gc.start };
-        *low = free <= self.gc.orders.low().unwrap_or(own);
+        let own = if self.gc.low.has(plane) { self.gc.stop } else { self.gc.start };
+        self.set_low(plane, free <= self.gc.orders.low().unwrap_or(own));
+    }
+
+    fn set_low(&mut self, plane: u32, is_low: bool) {
+        self.gc.low.set(plane, self.ftl.geometry().die_of(plane), is_low);
     }
 
     /// Whether `plane` is low by other thresholds than before.
     pub(super) fn forget_low(&mut self, plane: u32) {
         let start = self.gc.orders.low().unwrap_or(self.gc.start);
-        self.gc.low[plane as usize] = self.ftl.free_blocks(plane) <= start;
+        self.set_low(plane, self.ftl.free_blocks(plane) <= start);
     }
 
     /// Whether the collection of other dies keeps this one from serving the host.
@@ -166,7 +176,8 @@ impl Ssd {
     /// Whether what comes to this die now has to wait for an erase.
     pub(super) fn waits_for_erase(&self, id: u32) -> bool {
         let beside = |other: u32| self.domain(other) == self.domain(id);
-        self.dies[id as usize].erases() || self.gc_blocks(id) && self.erasing().any(beside)
+        self.is_erasing()
+            && (self.dies[id as usize].erases() || self.gc_blocks(id) && self.erasing().any(beside))
     }
 
     /// Whether collection that keeps this die from serving the host was active at any time since
@@ -198,6 +209,7 @@ impl Ssd {
         self.note_free(plane);
         match step {
             Step::Erase => {
+                self.gc.erasing += 1;
                 let begins = self.command(id, self.timing.erase_command);
                 self.run(id, Work::Erase, begins + self.timing.erase, begins);
             }
@@ -267,6 +279,7 @@ impl Ssd {
     /// The victim has been erased.
     pub(super) fn block_erased(&mut self, id: u32) {
         let plane = self.dies[id as usize].gc.plane;
+        self.gc.erasing -= 1;
         self.ftl.erased(plane);
         self.note_free(plane);
         let domain = self.domain(id);
@@ -337,6 +350,9 @@ impl Ssd {
 
     /// The next plane of a die that is to be collected.
     fn next_plane(&mut self, id: u32, background: bool) -> Option<u32> {
+        if !background && self.wants_none(id) {
+            return None;
+        }
         let planes = self.geometry().planes_of(id);
         let count = planes.end - planes.start;
         let cursor = self.dies[id as usize].gc.cursor;
@@ -359,6 +375,15 @@ impl Ssd {
         None
     }
 
+    /// Whether a die of a drive that decides by itself is to collect no plane now, as far as that is known
+    /// without a look at them.
+    fn wants_none(&self, id: u32) -> bool {
+        let gc = &self.gc;
+        let waits_in_vain = gc.only_when_waiting && self.dies[id as usize].waiting == 0;
+        let joins = gc.scope == Scope::Device && gc.active[0] > 0;
+        gc.orders.are_none() && (waits_in_vain || !joins && !gc.low.any_of(id))
+    }
+
     /// Whether `plane` is to be collected now.
     fn wanted(&self, id: u32, plane: u32, background: bool) -> bool {
         let free = self.ftl.free_blocks(plane);
@@ -373,7 +398,7 @@ impl Ssd {
             return true;
         }
         if gc.orders.low().is_some() {
-            return gc.low[plane as usize];
+            return gc.low.has(plane);
         }
         if !gc.orders.allow(self.now) {
             return false;
@@ -382,7 +407,7 @@ impl Ssd {
         let already = self.dies[id as usize].gc.plane != NONE;
         let idle = background
             && gc.idle.is_some_and(|idle| free <= if already { idle.stop } else { idle.start });
-        gc.low[plane as usize] || joins || idle
+        gc.low.has(plane) || joins || idle
     }
 
     /// Whether collection of `plane` that has begun may go on in the middle of a unit.

@@ -205,7 +205,7 @@ impl Ssd {
         }
         self.stats.delayed_by_gc += u64::from(pending.delayed_by_gc);
         self.stats.erase_hits += u64::from(pending.met_erase);
-        self.done.push_back(Completion {
+        self.done.push(Completion {
             tag: pending.command.tag,
             op: pending.command.op,
             at: Instant(self.now),

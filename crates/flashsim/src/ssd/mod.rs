@@ -20,12 +20,11 @@ mod event;
 mod gc;
 mod host;
 mod lane;
+mod low;
 mod orders;
 mod pool;
 mod save;
 mod work;
-
-use std::collections::VecDeque;
 
 use core::time::Duration;
 use det::{Instant, Prng};
@@ -76,7 +75,7 @@ pub struct Ssd {
     events: Events,
     /// Dies that may have something to do, and have not been looked at.
     wake: Vec<u32>,
-    done: VecDeque<Completion>,
+    done: Vec<Completion>,
     now: u64,
     prng: Prng,
     reads_first: u32,
@@ -126,7 +125,7 @@ impl Ssd {
             commands: Pool::default(),
             events: Events::default(),
             wake: Vec::with_capacity(geometry.dies as usize),
-            done: VecDeque::new(),
+            done: Vec::new(),
             now: 0,
             prng,
             reads_first: profile.ftl.reads_first,
@@ -194,7 +193,7 @@ impl Ssd {
     /// If `now` is before an earlier call's.
     pub fn poll(&mut self, now: Instant, ended: &mut Vec<Completion>) {
         self.advance(now);
-        ended.extend(self.done.drain(..));
+        ended.append(&mut self.done);
     }
 
     /// Says what decides when garbage is collected, from `now` on. A drive that does not obey by its
@@ -238,6 +237,12 @@ impl Ssd {
         let g = self.geometry();
         let invalid = (0..g.planes).filter_map(|plane| self.ftl.dirtiest(plane)).max();
         f64::from(invalid.unwrap_or(0)) / f64::from(g.data_pages)
+    }
+
+    /// Whether any die is erasing, or has suspended an erase.
+    #[must_use]
+    pub fn is_erasing(&self) -> bool {
+        self.gc.erasing > 0
     }
 
     /// Dies that are erasing, or have suspended an erase.
@@ -309,12 +314,13 @@ impl Ssd {
         Wear::of(self.ftl.erases())
     }
 
-    /// Asserts what is always true of the flash translation layer.
+    /// Asserts what is always true of the flash translation layer, and of what is counted.
     ///
     /// # Panics
     /// If it is not.
     pub fn check(&self) {
         self.ftl.check();
+        assert_eq!(self.gc.erasing as usize, self.erasing().count(), "dies that erase");
     }
 
     fn accept(&self, command: &Command) -> Result<(), CommandError> {

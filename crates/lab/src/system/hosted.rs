@@ -29,6 +29,9 @@ pub(super) struct Hosted {
     requests: Vec<UnderWay>,
     work: Work,
     summaries: Summaries,
+    /// When the machine wants to be called, unless it `was_told` something since.
+    deadline: Option<Instant>,
+    was_told: bool,
     io_ends: Vec<IoEnd>,
     ios: (u64, u64),
     /// The counters of each group's engine when statistics were reset.
@@ -135,6 +138,8 @@ impl Hosted {
             requests: vec![UnderWay::default(); tags.into()],
             work: Work::default(),
             summaries: Summaries::default(),
+            deadline: None,
+            was_told: true,
             io_ends: Vec::new(),
             ios: (0, 0),
             before: vec![Counters::default(); groups],
@@ -149,6 +154,7 @@ impl Hosted {
         beyond: &mut dyn Beyond,
         told: &mut Told,
     ) {
+        self.was_told = true;
         let mut telling = Telling { hosted: self, now, beyond, told };
         host::step(&mut telling, input);
         host::settle(&mut telling);
@@ -177,9 +183,10 @@ impl Hosted {
 
     /// When [`Hosted::poll`] is to be called next.
     pub(super) fn next(&self) -> Option<Instant> {
-        let machine = self.machine.deadline().into_iter();
-        let next = machine.chain(self.steering.iter().filter_map(Steering::next)).min();
-        let next = next.map_or(u64::MAX, |at| at.0).min(self.next_of_drives());
+        let deadline = if self.was_told { self.machine.deadline() } else { self.deadline };
+        let soonest = |soonest: u64, at: Instant| soonest.min(at.0);
+        let next = deadline.into_iter().fold(self.next_of_drives(), soonest);
+        let next = self.steering.iter().filter_map(Steering::next).fold(next, soonest);
         Some(Instant(next)).filter(|&next| next < Instant(u64::MAX))
     }
 
@@ -195,12 +202,21 @@ impl Hosted {
             }
         }
         self.io_ends = ends;
-        if self.machine.deadline().is_some_and(|at| at <= now) {
+        if self.ask_deadline().is_some_and(|at| at <= now) {
             self.tell(now, Input::Tick, beyond, told);
         }
         for group in self.machine.groups() {
             self.steer(now, group, beyond, told);
         }
+        self.ask_deadline();
+    }
+
+    /// When the machine wants to be called, which takes it long to tell beside an event of a drive.
+    fn ask_deadline(&mut self) -> Option<Instant> {
+        if core::mem::take(&mut self.was_told) {
+            self.deadline = self.machine.deadline();
+        }
+        self.deadline
     }
 
     fn next_of_drives(&self) -> u64 {
@@ -234,6 +250,7 @@ impl Hosted {
         let mut fleet = Fleet { drives, gc: &mut told.gc };
         if let Some(policy) = steering.keep_up(now, self.machine.engine(group), &fleet) {
             self.machine.set_steering(group, policy);
+            self.was_told = true;
         }
         let young = steering.young(now, &fleet).map(engine::Input::Young);
         let busy = steering.look(now, self.machine.engine(group), &mut fleet);

@@ -212,6 +212,19 @@ pub trait System {
     /// Lets everything happen up to `now`, which must not be later than [`System::next`].
     fn poll(&mut self, now: Instant, told: &mut Told);
 
+    /// Does the same at `now` and at each moment after that, until a request has ended, the measurement is over,
+    /// or nothing is left to happen before `until`. Returns the last of these moments.
+    fn poll_until(&mut self, mut now: Instant, until: Instant, told: &mut Told) -> Instant {
+        loop {
+            self.poll(now, told);
+            let goes_on = told.ended.is_empty() && !self.rebuilt().is_end;
+            match self.next().filter(|&next| goes_on && next < until) {
+                Some(next) => now = now.max(next),
+                None => return now,
+            }
+        }
+    }
+
     /// Its SSDs.
     fn ssds(&self) -> impl Iterator<Item = &Ssd>;
 
