@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::{World, signal};
+use crate::signal::signal;
+use crate::world::World;
 
 /// An exporter, which ends when it is dropped.
 struct Exporter {

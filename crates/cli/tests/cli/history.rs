@@ -6,7 +6,8 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::{World, signal};
+use crate::signal::signal;
+use crate::world::World;
 
 /// The kinds in the history of `tank`, or the commands where they are those.
 fn told(world: &World, line: &str) -> Vec<String> {

@@ -307,7 +307,7 @@ fn signals_stop_it_cleanly() {
     for signal in [Signal::TERM, Signal::INT] {
         let world = tank();
         let mut daemon = world.foreground("start m0 m1 m2");
-        crate::world::signal(&daemon, signal);
+        crate::signal::signal(&daemon, signal);
         assert!(daemon.wait().expect("it ends").success());
         assert!(world.run("examine m0").done().contains("cleanly"));
         assert!(!world.run_dir().join("tank.sock").exists());

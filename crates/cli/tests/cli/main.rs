@@ -15,6 +15,8 @@ mod refusals;
 mod returns;
 mod searches;
 mod several;
+#[path = "../clients/signal.rs"]
+mod signal;
 mod simulate;
 mod volatile;
 mod wear;

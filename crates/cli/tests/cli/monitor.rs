@@ -10,7 +10,8 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::{Ended, World, signal};
+use crate::signal::signal;
+use crate::world::{Ended, World};
 
 /// A program in the world's directory.
 fn program(world: &World, name: &str, script: &str) {

@@ -6,7 +6,8 @@ use std::os::unix::net::UnixListener;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::{World, signal};
+use crate::signal::signal;
+use crate::world::World;
 
 /// With a `tank` of two members, and a `fast` without redundancy, which both run.
 fn two_arrays() -> World {

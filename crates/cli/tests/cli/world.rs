@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -160,15 +159,4 @@ impl Drop for World {
 fn name_of(socket: &Path) -> Option<&str> {
     let is_socket = socket.extension().is_some_and(|extension| extension == "sock");
     socket.file_stem()?.to_str().filter(|_| is_socket)
-}
-
-/// Sends a signal to a child. After `STOP`, none of its threads runs when this returns.
-pub(crate) fn signal(child: &Child, signal: Signal) {
-    let pid = Pid::from_child(child);
-    kill_process(pid, signal).expect("the child is there");
-    if signal == Signal::STOP {
-        // One of its threads takes the signal, and the others go on until that one has run.
-        let status = waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).expect("a child");
-        assert!(status.is_some_and(|status| status.stopped()), "it has not stopped");
-    }
 }

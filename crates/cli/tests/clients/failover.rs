@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::nbd::Nbd;
-use crate::tools::{self, pattern, wait_for};
+use crate::tools::{pattern, wait_for};
 use crate::world::{MIB, first_line, json};
 
 const EVENKEEL: &str = env!("CARGO_BIN_EXE_evenkeel");
@@ -106,7 +106,7 @@ impl Host<'_> {
 
     fn signal(&self, signal: Signal) {
         let process = self.process.as_ref().expect("it runs");
-        tools::signal(process, signal);
+        crate::signal::signal(process, signal);
     }
 
     /// Waits for the end of its process.

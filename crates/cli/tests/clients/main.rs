@@ -31,6 +31,7 @@ mod reshape;
 mod restarts;
 mod rounds;
 mod shrunk;
+mod signal;
 mod spare;
 mod staged;
 mod stops;

@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// The time after which a program counts as hanging.
 pub(crate) const HANGS: Duration = Duration::from_secs(150);
@@ -36,17 +34,6 @@ impl Ended {
             let said = stdout.contains(word) || stderr.contains(word);
             assert!(said, "`{line}` should have said \"{word}\":\n{stdout}{stderr}");
         }
-    }
-}
-
-/// Sends a signal to a child. After `STOP`, none of its threads runs when this returns.
-pub(crate) fn signal(child: &Child, signal: Signal) {
-    let pid = Pid::from_child(child);
-    kill_process(pid, signal).expect("it is there");
-    if signal == Signal::STOP {
-        // One of its threads takes the signal, and the others go on until that one has run.
-        let status = waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).expect("a child");
-        assert!(status.is_some_and(|status| status.stopped()), "it has not stopped");
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::nbd::Nbd;
-use crate::tools::{self, Ended, HANGS, attempt, command, run, wait_for};
+use crate::tools::{Ended, HANGS, attempt, command, run, wait_for};
 
 pub(crate) const MIB: u64 = 1 << 20;
 const EVENKEEL: &str = env!("CARGO_BIN_EXE_evenkeel");
@@ -136,7 +136,7 @@ impl World {
 
     fn signal(&self, signal: Signal) {
         let process = self.process.as_ref().expect("it runs");
-        tools::signal(process, signal);
+        crate::signal::signal(process, signal);
     }
 
     /// Whether it has told the kernel to take some of its memory in huge pages.
