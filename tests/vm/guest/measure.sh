@@ -137,6 +137,8 @@ rows=(
     "random writes 4K, depth 1:randwrite 4k 1 1500"
     "random writes 4K, depth 16:randwrite 4k 16 3000"
     "random writes 4K, depth 64:randwrite 4k 64 3000"
+    "random writes 64K, depth 16:randwrite 64k 16 800"
+    "random reads (70%) and writes 16K, depth 16:randrw 16k 16 3000 --rwmixread=70"
     "random writes 4K within 1M, depth 1:randwrite 4k 1 1500 --size=1M"
     "random writes 4K within 1M, depth 16:randwrite 4k 16 3000 --size=1M"
     "random writes 4K within 8M, depth 16:randwrite 4k 16 3000 --size=8M"
