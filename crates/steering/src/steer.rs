@@ -79,6 +79,11 @@ const SMALL: u32 = 16;
 /// pause; until then members have less room to collect with. So where members are at their limit, little is staged.
 const FULL_PRICE: u32 = 8;
 
+/// What it costs others to stage a write that is not written to a journal at home, in calm writes. What is staged is
+/// its copies on top of all that is written at home, and not in the place of a journal's entry: members collect for
+/// half as long again if all is staged. With half of this, and with half as much again, it does as well.
+const COPIES_PRICE: u32 = 8;
+
 /// What the members leave to a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
@@ -106,7 +111,7 @@ pub struct Steer {
     /// Whether members collect as they like, and what loses rests. Then the others may be busy just as well as one
     /// that is, so no read goes around a busy one before it has taken long at home. Large writes go home: staged,
     /// they are written twice, and home, which makes members collect for longer than it saves. And the fuller the
-    /// log, the more a small one has to win by being staged.
+    /// log, the more a small one has to win by being staged, and more where it saves no entry of a journal.
     pub at_will: bool,
     /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
@@ -175,14 +180,15 @@ impl SteeringPolicy for Steer {
     }
 
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {
-        let Redirect { blocks, staged, rebuilds, used, .. } = redirect;
+        let Redirect { blocks, staged, rebuilds, journaled, used, .. } = redirect;
         let spared = self.spares_rebuilds && rebuilds && used < KEPT;
         let cached = self.cache.takes() && blocks <= SMALL && used < CALM_KEPT;
         // A write of staged blocks that went home now would have to wait for a flush there.
         let fits = blocks <= SMALL || !self.at_will;
         let is_to = cached || fits && self.writes.is_some_and(|writes| writes.stages(redirect));
         let covers = staged && (self.writes.is_some() || self.cache.takes());
-        let price = if self.at_will { (used * f64::from(FULL_PRICE)) as u32 } else { 0 };
+        let copies = if journaled { 0 } else { COPIES_PRICE };
+        let price = if self.at_will { copies + (used * f64::from(FULL_PRICE)) as u32 } else { 0 };
         spared || covers || is_to && self.pays(now, false, blocks, price)
     }
 

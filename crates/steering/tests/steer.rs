@@ -1,4 +1,4 @@
-//! Where reads go.
+//! Where reads and writes go.
 
 use core::time::Duration;
 
@@ -152,6 +152,7 @@ fn as_the_paper_has_it_rebuilds_are_spared_and_no_other() {
         busy: false,
         rebuilds: true,
         staged: false,
+        journaled: true,
         used: 0.5,
     };
     let stages = |scheme: &str, redirect| {
@@ -173,6 +174,7 @@ fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
         busy: false,
         rebuilds: false,
         staged: false,
+        journaled: true,
         used: 0.4,
     };
     for name in ["plain/log", "evenkeel/log:wow"] {
@@ -227,6 +229,7 @@ fn large_writes_are_staged_only_where_members_collect_when_they_are_told_to() {
             busy: true,
             rebuilds: false,
             staged,
+            journaled: true,
             used: 0.0,
         };
         let mut stages = |blocks, staged| policy.stages(Instant::ORIGIN, redirect(blocks, staged));
@@ -247,12 +250,23 @@ fn what_is_staged_waits_for_a_lull_unless_members_take_turns() {
 }
 
 /// What is staged of 1000 writes to busy members, in whose absence a write takes as long as one that is staged.
-fn staged_of_1000(policy: &mut dyn SteeringPolicy, home: Duration, used: f64) -> u32 {
+fn staged_of_1000(
+    policy: &mut dyn SteeringPolicy,
+    home: Duration,
+    (journaled, used): (bool, f64),
+) -> u32 {
     let calm = Duration::from_millis(1);
     let ended = |way, took| Outcome { read: false, blocks: 1, way, took };
     (0..100).for_each(|_| policy.ended(ended(Way::Calm, calm)));
-    let busy =
-        Redirect { blocks: 1, data_busy: true, busy: true, rebuilds: false, staged: false, used };
+    let busy = Redirect {
+        blocks: 1,
+        data_busy: true,
+        busy: true,
+        rebuilds: false,
+        staged: false,
+        journaled,
+        used,
+    };
     let mut count = 0;
     for _ in 0..1000 {
         let stages = policy.stages(Instant::ORIGIN, busy);
@@ -268,7 +282,7 @@ fn the_fuller_the_log_the_more_a_write_has_to_win_by_being_staged_on_members_tha
  {
     for (known, mut policy) in evenkeel() {
         let mut staged =
-            |home, used| staged_of_1000(&mut *policy, Duration::from_millis(home), used);
+            |home, used| staged_of_1000(&mut *policy, Duration::from_millis(home), (true, used));
         assert_eq!(staged(1, 0.1), 1000, "{known:?}: there is room");
         if known.obeyed {
             assert_eq!(staged(1, 0.8), 1000, "{known:?}: the next turn comes soon");
@@ -278,5 +292,22 @@ fn the_fuller_the_log_the_more_a_write_has_to_win_by_being_staged_on_members_tha
         assert!(staged(5, 0.2) > 900, "{known:?}: 4 ms are won for 1");
         assert!(staged(5, 0.8) < 400, "{known:?}: 4 ms are won for 6");
         assert!(staged(20, 0.8) > 900, "{known:?}: 19 ms are won for 6");
+    }
+}
+
+/// The copies are written on top of all that is written at home, so members collect for longer.
+#[test]
+fn what_saves_no_entry_of_a_journal_has_to_win_more_by_being_staged() {
+    for (known, mut policy) in evenkeel() {
+        let mut staged = |home, journaled| {
+            staged_of_1000(&mut *policy, Duration::from_millis(home), (journaled, 0.0))
+        };
+        assert_eq!(staged(5, true), 1000, "{known:?}: its entry would be written, too");
+        if known.obeyed {
+            assert_eq!(staged(5, false), 1000, "{known:?}: they collect when they are told to");
+            continue;
+        }
+        assert!(staged(5, false) < 400, "{known:?}: 4 ms are won for 8");
+        assert!(staged(20, false) > 900, "{known:?}: 19 ms are won for 8");
     }
 }

@@ -37,6 +37,8 @@ pub struct Redirect {
     pub rebuilds: bool,
     /// Whether it writes over what is staged: at home it would have to wait for flushes.
     pub staged: bool,
+    /// Whether it would be written to the journal at home, which it need not be if it is staged.
+    pub journaled: bool,
     /// Which part of the staging log is in use, where it is fullest.
     pub used: f64,
 }
@@ -327,6 +329,7 @@ mod tests {
         busy: false,
         rebuilds: false,
         staged: false,
+        journaled: true,
         used: 0.0,
     };
 

@@ -15,7 +15,7 @@ use crate::engine::wait::Wait;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
 use crate::geometry::{Geometry, Role};
-use crate::meta::MapKind;
+use crate::meta::{Consistency, MapKind};
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
 
@@ -132,6 +132,7 @@ impl Engine {
             busy: !self.write_waits_for(id).is_empty(),
             rebuilds: self.array.background.rebuilds(),
             staged: job.log.covers,
+            journaled: self.array.membership.record().consistency == Consistency::Journal,
             used: used as f64 / len as f64,
         }
     }
