@@ -53,6 +53,9 @@ pub use shared::shared;
 pub use superblock::superblock;
 pub use vm::vm;
 
+/// Where virtual machines are served unless a target says otherwise.
+const VM_THREAD: ublkd::front::vhost::VhostThread = ublkd::front::vhost::VhostThread::Own;
+
 /// A function that must not panic, whatever the bytes.
 pub type Target = fn(&[u8]);
 

@@ -1,6 +1,7 @@
 //! A virtual machine whose driver writes anything into its queues: its disk answers or gives up the
 //! queue, and the next machine is served all the same.
 
+use ublkd::front::vhost::VhostThread;
 use vhost::VhostBackend;
 
 use crate::choices::Choices;
@@ -12,8 +13,13 @@ const HEADS: u64 = 4;
 
 /// The bytes choose descriptors, heads of requests, and what is made available.
 pub fn vm(bytes: &[u8]) {
+    for thread in [VhostThread::Own, VhostThread::Volume] {
+        play(bytes, &World::on(thread, |config| config.thread = thread));
+    }
+}
+
+fn play(bytes: &[u8], world: &World) {
     let mut choices = Choices::new(bytes);
-    let world = World::new();
     let mut vm = world.vm(1);
     for index in 0..DESCRIPTORS {
         descriptor(&mut choices, &vm, 16 * u64::from(index));

@@ -1,5 +1,6 @@
-//! A volume without an array, which answers at once and stores nothing: what a request costs then is
-//! the cost of its front end. Its thread is woken as an array's is, and takes front ends on as one.
+//! A volume without an array: a function answers its requests at once. If that stores nothing, what a
+//! request costs is the cost of its front end. Its thread is woken as an array's is, and takes front ends on
+//! as one.
 
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,20 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::Op;
+use raidcore::engine::{Op, RequestError};
 
 use crate::arena::Arena;
 use crate::host::seat;
 use crate::resident::{Came, Resident, Todo};
 use crate::ring::{CommandSlot, Completed, Ring, RingConfig};
 use crate::thread::mask_signals;
-use crate::volume::{Bell, Buffer, Submissions, Submit, Volume, VolumeConfig};
+use crate::volume::{Bell, Submissions, Submit, Volume, VolumeConfig};
 
 /// The largest request, in blocks: 1 MiB, as of an array.
 const REQUEST_BLOCKS: u32 = 256;
 
-/// A volume that a thread serves until the last handle is gone. All of it reads as zeros, whatever is
-/// written, by clients of NBD and users of a file. A block device's reads are not filled at all.
+/// What answers a request, with the memory of its buffer.
+type Answer = Box<dyn FnMut(Submit, &mut [u8]) -> Result<(), RequestError> + Send>;
+
+/// A volume that a thread serves until the last handle is gone.
 #[derive(Clone)]
 pub struct Null {
     volume: Volume,
@@ -52,7 +55,8 @@ impl Newcomers {
 }
 
 impl Null {
-    /// Serves so many blocks of 4 KiB, at most `tags` requests at a time.
+    /// Serves so many blocks of 4 KiB, at most `tags` requests at a time. All of them read as zeros, whatever
+    /// is written, by clients of NBD, VMs and users of a file. A block device's reads are not filled at all.
     ///
     /// # Errors
     /// If the kernel refuses a thread, an io_uring or memory.
@@ -66,12 +70,27 @@ impl Null {
             max_request_blocks: REQUEST_BLOCKS,
             tags,
         };
+        Self::start_with(shape, None)
+    }
+
+    /// Serves a volume of this shape by a function, which other requests wait for.
+    ///
+    /// # Errors
+    /// If the kernel refuses a thread, an io_uring or memory.
+    pub fn serving(
+        shape: VolumeConfig,
+        answer: impl FnMut(Submit, &mut [u8]) -> Result<(), RequestError> + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::start_with(shape, Some(Box::new(answer)))
+    }
+
+    fn start_with(shape: VolumeConfig, answer: Option<Answer>) -> io::Result<Self> {
         let (volume, submissions) = Volume::try_channel(shape)?;
         let line = Arc::new(Mutex::new(Some(Vec::new())));
         let newcomers = Newcomers { line, bell: Arc::clone(submissions.bell()) };
         let (ready, begun) = sync_channel(1);
         let line = newcomers.clone();
-        let serve = move || serve(submissions, line, &ready);
+        let serve = move || serve(submissions, line, answer, &ready);
         std::thread::Builder::new().name("null".to_owned()).spawn(serve)?;
         begun.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
         Ok(Self { volume, newcomers })
@@ -109,12 +128,19 @@ struct Server {
     arena: Arena,
     submissions: Submissions,
     newcomers: Newcomers,
+    /// None if nothing is stored.
+    answer: Option<Answer>,
 }
 
 /// Tells `ready` when requests are answered, or why none are.
-fn serve(submissions: Submissions, newcomers: Newcomers, ready: &SyncSender<io::Result<()>>) {
+fn serve(
+    submissions: Submissions,
+    newcomers: Newcomers,
+    answer: Option<Answer>,
+    ready: &SyncSender<io::Result<()>>,
+) {
     mask_signals();
-    let served = Server::new(submissions, newcomers).and_then(|mut server| {
+    let served = Server::new(submissions, newcomers, answer).and_then(|mut server| {
         // The receiver is there: it is what spawned us.
         ready.send(Ok(())).ok();
         server.run()
@@ -126,7 +152,11 @@ fn serve(submissions: Submissions, newcomers: Newcomers, ready: &SyncSender<io::
 }
 
 impl Server {
-    fn new(submissions: Submissions, newcomers: Newcomers) -> io::Result<Self> {
+    fn new(
+        submissions: Submissions,
+        newcomers: Newcomers,
+        answer: Option<Answer>,
+    ) -> io::Result<Self> {
         let arena = Arena::new(submissions.payload_memory(), &[])?;
         let config = RingConfig {
             entries: 256,
@@ -136,7 +166,7 @@ impl Server {
             register_memory: false,
         };
         let ring = Ring::new(config, &arena, submissions.bell())?;
-        Ok(Self { ring, residents: Vec::new(), arena, submissions, newcomers })
+        Ok(Self { ring, residents: Vec::new(), arena, submissions, newcomers, answer })
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -146,8 +176,8 @@ impl Server {
                 self.completed(completed);
             }
             while let Some(mut submission) = self.submissions.pop() {
-                fill(submission.request, &mut submission.buffer);
-                submission.complete(Ok(()));
+                let result = answer(&mut self.answer, submission.request, &mut submission.buffer);
+                submission.complete(result);
             }
             self.take_on()?;
             self.settle();
@@ -184,7 +214,12 @@ impl Server {
             unreachable!("a resident stays until its last command has completed");
         };
         let next = match served.came(number, result) {
-            Came::Request(_, buffer) => served.answered(number, buffer, Ok(())),
+            Came::Request(request, mut buffer) => {
+                // Of a driver, which reads nothing that is not stored.
+                let result =
+                    self.answer.as_mut().map_or(Ok(()), |answer| answer(request, &mut buffer));
+                served.answered(number, buffer, result)
+            }
             Came::Again(command) => Some(command),
             Came::Several => return self.carry_on(place),
             Came::Nothing => None,
@@ -195,7 +230,7 @@ impl Server {
         }
     }
 
-    /// The end of a pass, for all residents.
+    /// The end of a pass, for all residents: what one asks for concerns no other.
     fn settle(&mut self) {
         for at in 0..self.residents.len() {
             let resident = self.residents[at].as_mut();
@@ -213,8 +248,8 @@ impl Server {
         {
             let command = match todo {
                 Todo::Request(number, request, mut buffer) => {
-                    fill(request, &mut buffer);
-                    served.answered(number, buffer, Ok(()))
+                    let result = answer(&mut self.answer, request, &mut buffer);
+                    served.answered(number, buffer, result)
                 }
                 Todo::Command(command) => Some(command),
             };
@@ -234,19 +269,23 @@ impl Drop for Server {
     }
 }
 
-/// Reads zeros.
-fn fill(request: Submit, buffer: &mut Buffer) {
-    if request.op == Op::Read {
-        buffer[request.edges.within(request.blocks)].fill(0);
+/// Carries a request out. What is not stored reads as zeros.
+fn answer(by: &mut Option<Answer>, request: Submit, buffer: &mut [u8]) -> Result<(), RequestError> {
+    match by {
+        Some(by) => by(request, buffer),
+        None if request.op == Op::Read => {
+            buffer[request.edges.within(request.blocks)].fill(0);
+            Ok(())
+        }
+        None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use raidcore::engine::RequestError;
-
     use super::*;
     use crate::resident::Command;
+    use crate::volume::Buffer;
 
     /// A front end with an error, which ends the thread.
     struct Panics;

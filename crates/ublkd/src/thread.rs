@@ -27,14 +27,22 @@ pub fn keep_program_in_memory() -> std::io::Result<()> {
     Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
 }
 
-/// Blocks signals on this thread, so that only the threads that handle them are interrupted.
+/// Signals that a thread's own instructions raise. The kernel ends a process that blocks one of them when it
+/// is due, even if it would be handled.
+const OWN_FAULTS: [libc::c_int; 6] =
+    [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+
+/// Blocks other signals on this thread, so that only the threads that handle them are interrupted.
 pub(crate) fn mask_signals() {
     #[allow(unsafe_code)]
     // SAFETY: sigset_t is plain data that sigfillset initialises before it is read.
     unsafe {
         let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+        for fault in OWN_FAULTS {
+            libc::sigdelset(all.as_mut_ptr(), fault);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
     }
 }
 

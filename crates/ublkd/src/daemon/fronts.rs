@@ -354,7 +354,7 @@ impl Fronts {
             let socket = socket.unwrap_or_else(|| run_dir.join(format!("{}.vhost", volume.name())));
             let mut vhost = VhostConfig::new(socket);
             vhost.logical_block = config.logical_block;
-            let server = VhostServer::start(volume.clone(), vhost).await?;
+            let server = VhostServer::start_at(volume.clone(), host, vhost).await?;
             self.add(vhost::KIND, server.path().display());
             self.vhost = Some(server);
         }

@@ -49,12 +49,17 @@ impl Data {
         }
     }
 
-    /// The end of a pass, for all of them.
+    /// The end of a pass, for all of them: until none wants anything, as what one asks for may lead to answers
+    /// to others.
     pub(super) fn settle_residents(&mut self) {
-        for at in 0..self.residents.len() {
-            let resident = self.residents[at].as_mut();
-            if resident.is_some_and(|resident| resident.settle()) {
-                self.carry_on(CommandSlot(at as u16));
+        let mut is_over = false;
+        while !std::mem::replace(&mut is_over, true) {
+            for at in 0..self.residents.len() {
+                let resident = self.residents[at].as_mut();
+                if resident.is_some_and(|resident| resident.settle()) {
+                    self.carry_on(CommandSlot(at as u16));
+                    is_over = false;
+                }
             }
         }
     }

@@ -32,7 +32,7 @@ impl Memory {
         if self.failing {
             return Err(RequestError::Io);
         }
-        store::serve(&mut self.blocks, submission);
+        store::serve(&mut self.blocks, submission.request, &mut submission.buffer);
         Ok(())
     }
 }

@@ -1,33 +1,22 @@
 //! Clients that are served on the thread of an array.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 use det::Prng;
-use raidcore::geometry::{Level, Placement};
-use raidcore::meta::{
-    ArrayId, AssembleOptions, Consistency, DeviceUuid, JOURNAL_BLOCKS, MemberImage, NewArray,
-    assemble,
-};
-use raidcore::units::{BLOCK_BYTES, Pba};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use ublkd::front::nbd::{NbdAddress, NbdConfig, NbdLimits, NbdServer};
-use ublkd::host::{Host, HostConfig, HostHandle};
-use ublkd::members::{Device, OpenOptions};
-use ublkd::volume::Volume;
+use ublkd::host::HostHandle;
 
+use crate::array::start;
 use crate::client::{
     BLOCK_STATUS, Client, Content, DISCONNECT, EINVAL, ENOSPC, ESHUTDOWN, FLUSH, FUA, HANGS, READ,
     TRIM, WRITE, header,
 };
 use crate::world::{BLOCK, pattern};
-
-const MEMBER_BLOCKS: u64 = 16384;
 
 /// More requests than it takes for a client to go to the thread.
 const MANY: u64 = 20;
@@ -83,53 +72,6 @@ impl Array {
 fn settle_in<S: Read + Write>(client: &mut Client<S>, requests: u64) {
     for _ in 0..requests {
         assert_eq!(client.read(0, 0, 4096).error, 0);
-    }
-}
-
-/// A RAID0 of two files.
-fn start(dir: &Path) -> (Volume, HostHandle) {
-    let new = NewArray {
-        array: ArrayId([7; 16]),
-        name: "tank".into(),
-        created: 0,
-        level: Level::Raid0,
-        placement: Placement::of(Level::Raid0),
-        chunk: 4,
-        consistency: Consistency::Resync,
-        devices: vec![DeviceUuid([1; 16]), DeviceUuid([2; 16])],
-        journal_blocks: JOURNAL_BLOCKS,
-        staging_blocks: 0,
-        staging_devices: Vec::new(),
-        staging_device_blocks: 0,
-        distributed_spare: false,
-        member_blocks: vec![MEMBER_BLOCKS; 2],
-    };
-    let record = new.record().expect("an array");
-    let mut devices = Vec::new();
-    let mut images = Vec::new();
-    for (number, slot) in record.slots.iter().enumerate() {
-        let path = dir.join(format!("member{number}"));
-        let file = File::create(&path).expect("a file");
-        file.set_len(MEMBER_BLOCKS * BLOCK_BYTES as u64).expect("a size");
-        let device = Device::open(&path, OpenOptions::default()).expect("a device");
-        for (at, block) in record.new_maps(false).chain(record.superblocks(slot.device)) {
-            device.write_at(at, &block).expect("a write");
-        }
-        images.push(image(&device));
-        devices.push(Some(device));
-    }
-    let assembled = assemble(&images, AssembleOptions::default()).expect("an array");
-    Host::spawn(HostConfig::default(), assembled, devices).expect("a host")
-}
-
-fn image(device: &Device) -> MemberImage {
-    let mut meta = vec![0; 3072 * BLOCK_BYTES];
-    device.read_at(Pba(0), &mut meta).expect("a read");
-    MemberImage {
-        label: device.path().display().to_string(),
-        blocks: device.blocks(),
-        meta,
-        unreadable: Vec::new(),
     }
 }
 

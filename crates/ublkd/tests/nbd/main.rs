@@ -1,5 +1,8 @@
 //! The NBD front end as its clients see it, over a back end in memory.
 
+#[path = "../tools/array.rs"]
+mod array;
+#[expect(dead_code, reason = "the tests of vhost-user use more of it")]
 #[path = "../tools/back_end.rs"]
 mod back_end;
 #[path = "../tools/certificates.rs"]

@@ -6,7 +6,8 @@ use std::thread;
 
 use raidcore::engine::RequestError;
 use raidcore::units::Lba;
-use ublkd::volume::{Submission, Submissions, Submit};
+use ublkd::null::Null;
+use ublkd::volume::{Submissions, Submit, VolumeConfig};
 
 use crate::store;
 
@@ -26,14 +27,14 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    fn serve(&mut self, submission: &mut Submission) -> Result<(), RequestError> {
-        let Submit { lba: Lba(lba), blocks, .. } = submission.request;
-        self.log.push(submission.request);
+    fn serve(&mut self, request: Submit, buffer: &mut [u8]) -> Result<(), RequestError> {
+        let Submit { lba: Lba(lba), blocks, .. } = request;
+        self.log.push(request);
         let end = lba + u64::from(blocks);
         if self.broken.iter().any(|block| (lba..end).contains(block)) {
             return Err(RequestError::Io);
         }
-        store::serve(&mut self.blocks, submission);
+        store::serve(&mut self.blocks, request, buffer);
         Ok(())
     }
 }
@@ -55,12 +56,23 @@ impl BackEnd {
                     submission.complete(Err(RequestError::Stopping));
                     break;
                 }
-                let result = memory.serve(&mut submission);
+                let result = memory.serve(submission.request, &mut submission.buffer);
                 drop(memory);
                 submission.complete(result);
             }
         });
         back_end
+    }
+
+    /// On a thread that takes front ends on.
+    pub(crate) fn start_direct(shape: VolumeConfig) -> (Self, Null) {
+        let back_end = Self::default();
+        let served = back_end.clone();
+        let null = Null::serving(shape, move |request, buffer| {
+            let mut memory = served.admit();
+            if memory.ended { Err(RequestError::Stopping) } else { memory.serve(request, buffer) }
+        });
+        (back_end, null.expect("a volume"))
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -129,18 +129,27 @@ impl Vm {
         self.front = Some(front);
     }
 
+    /// Shares the memory, with a page of a file behind it or without.
+    pub(crate) fn share(&mut self, with_file: bool) {
+        let page = tempfile::tempfile().expect("a temporary file");
+        page.set_len(4096).expect("a page");
+        let region = |at, bytes, file: &File| VhostUserMemoryRegionInfo {
+            guest_phys_addr: at,
+            memory_size: bytes,
+            userspace_addr: USER + at,
+            mmap_offset: 0,
+            mmap_handle: file.as_raw_fd(),
+        };
+        let regions = [region(0, MEMORY, &self.file), region(MEMORY, 4096, &page)];
+        let shared = if with_file { &regions[..] } else { &regions[..1] };
+        self.front().set_mem_table(shared).expect("memory");
+    }
+
     /// Shares memory and queues, and starts these at the places that the guest has come to.
     pub(crate) fn start(&mut self) {
+        self.share(false);
         let queues = self.queues.len() as u16;
         let front = self.front.as_mut().expect("it is connected");
-        let region = VhostUserMemoryRegionInfo {
-            guest_phys_addr: 0,
-            memory_size: MEMORY,
-            userspace_addr: USER,
-            mmap_offset: 0,
-            mmap_handle: self.file.as_raw_fd(),
-        };
-        front.set_mem_table(&[region]).expect("memory");
         if self.inflight.is_none() {
             let asked = VhostUserInflight::new(0, 0, queues, DESCRIPTORS);
             self.inflight = Some(front.get_inflight_fd(&asked).expect("a region"));
@@ -221,11 +230,8 @@ impl Vm {
 
     /// Writes a descriptor anywhere.
     pub(crate) fn describe_at(&self, place: u64, (at, bytes): (u64, u32), flags: u16, next: u16) {
-        let mut descriptor = at.to_le_bytes().to_vec();
-        descriptor.extend(bytes.to_le_bytes());
-        descriptor.extend(flags.to_le_bytes());
-        descriptor.extend(next.to_le_bytes());
-        self.put(place, &descriptor);
+        let rest = u64::from(bytes) | u64::from(flags) << 32 | u64::from(next) << 48;
+        self.put(place, [at.to_le_bytes(), rest.to_le_bytes()].as_flattened());
     }
 
     pub(crate) fn put(&self, at: u64, bytes: &[u8]) {
@@ -236,6 +242,30 @@ impl Vm {
         let mut bytes = vec![0; count];
         self.memory.read_slice(&mut bytes, GuestAddress(at)).expect("memory");
         bytes
+    }
+
+    /// All queues are kicked by one event.
+    pub(crate) fn share_kick(&mut self) {
+        let kick = self.queues[0].kick.try_clone().expect("a descriptor");
+        for queue in &mut self.queues {
+            queue.kick = kick.try_clone().expect("a descriptor");
+        }
+    }
+
+    /// Kicks, for nothing.
+    pub(crate) fn kick(&self, queue: u16) {
+        // A counter that is full has said it already.
+        self.queues[usize::from(queue)].kick.write(1).ok();
+    }
+
+    /// Fills the counter by which a queue's guest is told of what comes back, of an event that has who
+    /// writes to it wait for room.
+    pub(crate) fn fill_call(&mut self, queue: u16) {
+        let call = EventFd::new(0).expect("an eventfd");
+        call.write(u64::MAX - 1).expect("there is room for so much");
+        self.queues[usize::from(queue)].call = call;
+        let (front, at) = (self.front.as_ref().expect("it is connected"), usize::from(queue));
+        front.set_vring_call(at, &self.queues[at].call).expect("an event");
     }
 
     /// Makes a chain available, and kicks.
@@ -268,11 +298,8 @@ impl Vm {
     pub(crate) fn ask(&mut self, queue: u16, kind: u32, sector: u64, data: Data<'_>) -> u16 {
         let slot = self.queues[usize::from(queue)].free.pop().expect("a free slot");
         let (head, at) = (slot * 3, place(queue, slot));
-        let mut request = kind.to_le_bytes().to_vec();
-        request.extend([0; 4]);
-        request.extend(sector.to_le_bytes());
-        self.put(at, &request);
-        self.put(at + 16, &[0xff]);
+        let request = [u64::from(kind).to_le_bytes(), sector.to_le_bytes(), [0xff; 8]];
+        self.put(at, &request.as_flattened()[..17]);
         let (bytes, flags) = match data {
             Data::None => (0, 0),
             Data::Out(bytes) => {
@@ -301,8 +328,7 @@ impl Vm {
         let queue = &mut self.queues[usize::from(queue)];
         let place = queue.at + 0x8004 + 8 * u64::from(queue.seen % DESCRIPTORS);
         queue.seen = queue.seen.wrapping_add(1);
-        let head: u32 = self.memory.read_obj(GuestAddress(place)).expect("memory");
-        let written = self.memory.read_obj(GuestAddress(place + 4)).expect("memory");
+        let [head, written]: [u32; 2] = self.memory.read_obj(GuestAddress(place)).expect("memory");
         let slot = head as u16 / 3;
         if !queue.free.contains(&slot) {
             queue.free.push(slot);
@@ -380,7 +406,8 @@ impl Vm {
     /// The status of a slot, and its data.
     pub(crate) fn outcome(&self, queue: u16, slot: u16, bytes: usize) -> (u8, Vec<u8>) {
         let at = place(queue, slot);
-        (self.get(at + 16, 1)[0], self.get(at + 4096, bytes))
+        let status = self.memory.read_obj(GuestAddress(at + 16)).expect("memory");
+        (status, if bytes == 0 { Vec::new() } else { self.get(at + 4096, bytes) })
     }
 
     /// Asks, and waits.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use raidcore::engine::Op;
 use raidcore::units::{BLOCK_BYTES, Lba};
-use ublkd::volume::{Submission, Submit};
+use ublkd::volume::Submit;
 
 /// Carries out a request; a block that is not there reads as zeros.
-pub(crate) fn serve(content: &mut BTreeMap<u64, Vec<u8>>, submission: &mut Submission) {
-    let Submit { op, lba: Lba(first), blocks, edges, .. } = submission.request;
+pub(crate) fn serve(content: &mut BTreeMap<u64, Vec<u8>>, request: Submit, buffer: &mut [u8]) {
+    let Submit { op, lba: Lba(first), blocks, edges, .. } = request;
     let end = first + u64::from(blocks);
-    let pieces = submission.buffer.chunks_exact_mut(BLOCK_BYTES);
+    let pieces = buffer.chunks_exact_mut(BLOCK_BYTES);
     match op {
         Op::Flush => {}
         Op::Read => {

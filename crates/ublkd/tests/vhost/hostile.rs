@@ -1,19 +1,27 @@
 //! Hostile guests and VMMs. Whatever they do, the next VM is served.
 
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::Duration;
 
+use raidcore::engine::{Op, RequestError};
+use raidcore::units::Lba;
+use ublkd::volume::{Buffer, Edges, Port, Submit};
 use vhost::vhost_user::VhostUserFrontend;
 use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
+use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
-use crate::machine::{DESCRIPTORS, Data, INDIRECT, MEMORY, NEXT, READ, WRITABLE, WRITE, place};
+use crate::machine::{DESCRIPTORS, Data, INDIRECT, MEMORY, NEXT, READ, Vm, WRITABLE, WRITE, place};
 use crate::world::{World, pattern};
 
 /// Breaks a queue, and checks that the other one and the next VM are served.
-fn breaks(what: &str, hostile: impl FnOnce(&mut crate::machine::Vm)) {
+fn breaks(what: &str, hostile: impl FnOnce(&mut Vm)) {
     let world = World::new();
     let mut vm = world.vm(2);
     vm.write(0, &pattern(0, 1));
@@ -146,7 +154,7 @@ fn data_that_are_not_in_memory_fail_their_request() {
         }
     }
     vm.disconnect();
-    assert!(world.log().iter().all(|asked| asked.op != raidcore::engine::Op::Write));
+    assert!(world.log().iter().all(|asked| asked.op != Op::Write));
     world.assert_serves();
 }
 
@@ -194,6 +202,62 @@ fn memory_that_vanishes_ends_its_connection_only() {
     }
     let mut vm = world.vm(1);
     assert!(vm.read(0, 4096) == pattern(0, 1), "nothing was written of what was gone");
+    vm.disconnect();
+    world.assert_serves();
+}
+
+#[test]
+fn a_counter_that_is_full_is_not_waited_for() {
+    let world = World::new();
+    let mut vm = world.vm(2);
+    vm.fill_call(1);
+    for lba in 0..3 {
+        vm.ask(1, WRITE, lba * 8, Data::Out(&pattern(lba, 1)));
+    }
+    for lba in 0..3 {
+        vm.write(80 + lba * 8, &pattern(lba, 1));
+    }
+    vm.stop();
+    assert!((0..3).all(|_| vm.used(1).is_some()), "they have ended all the same");
+    vm.disconnect();
+    world.assert_serves();
+}
+
+/// Where another user's answers come.
+struct Answers(Sender<Result<(), RequestError>>);
+
+impl Port for Answers {
+    fn completed(&self, _: u64, _: Buffer, result: Result<(), RequestError>) {
+        self.0.send(result).expect("the user waits");
+    }
+}
+
+#[test]
+fn a_guest_that_kicks_without_an_end_keeps_no_other_user_waiting() {
+    let world = World::new();
+    let mut vm = Vm::new(64);
+    // One for all: each kick is of all queues.
+    vm.share_kick();
+    vm.boot(&world.path());
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    vm.kick(0);
+                }
+            });
+        }
+        let (told, answers) = channel();
+        let port: Arc<dyn Port> = Arc::new(Answers(told));
+        let flush =
+            Submit { op: Op::Flush, lba: Lba(0), blocks: 0, fua: false, edges: Edges::default() };
+        for _ in 0..100 {
+            world.volume.submit(&port, 0, flush, world.volume.buffer_blocking());
+            answers.recv().expect("an answer").expect("a flush");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
     vm.disconnect();
     world.assert_serves();
 }
@@ -263,8 +327,8 @@ fn who_takes_no_replies_is_cut_off() {
 
 #[test]
 fn a_vmm_that_asks_for_what_is_not_offered_is_refused() {
-    type Hostile = fn(&mut crate::machine::Vm) -> bool;
-    let tries: [Hostile; 11] = [
+    type Hostile = fn(&mut Vm) -> bool;
+    let tries: [Hostile; 13] = [
         |vm| vm.front().set_vring_num(0, 3).is_err(),
         |vm| vm.front().set_vring_num(0, 2048).is_err(),
         |vm| vm.front().set_features(1 << 63).is_err(),
@@ -300,6 +364,14 @@ fn a_vmm_that_asks_for_what_is_not_offered_is_refused() {
             let asked = vhost::vhost_user::message::VhostUserInflight::new(0, 0, 1000, 1024);
             vm.front().get_inflight_fd(&asked).is_err()
         },
+        |vm| {
+            let none = no_eventfd();
+            vm.front().set_vring_call(0, &none).is_err()
+        },
+        |vm| {
+            let none = no_eventfd();
+            vm.front().set_vring_kick(0, &none).is_err()
+        },
     ];
     let world = World::new();
     for (number, hostile) in tries.into_iter().enumerate() {
@@ -308,6 +380,16 @@ fn a_vmm_that_asks_for_what_is_not_offered_is_refused() {
         assert!(hostile(&mut vm), "{number}");
         drop(vm);
         world.assert_serves();
+    }
+}
+
+/// Something else that can be written and waited for.
+fn no_eventfd() -> EventFd {
+    let (_reader, writer) = std::io::pipe().expect("a pipe");
+    #[allow(unsafe_code)]
+    // SAFETY: the descriptor is open, and given away.
+    unsafe {
+        EventFd::from_raw_fd(writer.into_raw_fd())
     }
 }
 

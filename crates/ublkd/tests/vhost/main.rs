@@ -1,4 +1,5 @@
-//! The vhost-user front end as VMs and their VMMs see it, over a back end in memory.
+//! The vhost-user front end as VMs and their VMMs see it, over a back end in memory. Each VM is served on a
+//! thread of its own.
 
 #[path = "../tools/back_end.rs"]
 mod back_end;
@@ -10,3 +11,7 @@ mod requests;
 #[path = "../tools/store.rs"]
 mod store;
 mod world;
+
+use ublkd::front::vhost::VhostThread;
+
+const VM_THREAD: VhostThread = VhostThread::Own;

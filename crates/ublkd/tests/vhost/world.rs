@@ -6,9 +6,11 @@ use std::time::Duration;
 use raidcore::units::BLOCK_BYTES;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use ublkd::front::vhost::{VhostConfig, VhostServer};
+use ublkd::front::vhost::{VhostConfig, VhostServer, VhostThread};
+use ublkd::null::Null;
 use ublkd::volume::{Submit, Volume, VolumeConfig};
 
+use crate::VM_THREAD;
 use crate::back_end::BackEnd;
 use crate::machine::Vm;
 
@@ -17,7 +19,9 @@ pub(crate) const BLOCKS: u64 = 64 << 8;
 
 pub(crate) struct World {
     pub(crate) back_end: BackEnd,
+    /// The volume, and what takes queues on, if they are not served on threads of their own.
     pub(crate) volume: Volume,
+    null: Option<Null>,
     pub(crate) server: Option<VhostServer>,
     pub(crate) runtime: Runtime,
     dir: TempDir,
@@ -42,11 +46,24 @@ impl World {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut VhostConfig)) -> Self {
+        Self::on(VM_THREAD, change)
+    }
+
+    /// Over a volume on whose thread VMs can be served, if they are not served on their own.
+    pub(crate) fn on(thread: VhostThread, change: impl FnOnce(&mut VhostConfig)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let runtime = Runtime::new().expect("a runtime");
-        let (volume, submissions) = Volume::channel(config());
-        let back_end = BackEnd::start(submissions);
-        let mut world = Self { back_end, volume, server: None, runtime, dir };
+        let (back_end, volume, null) = match thread {
+            VhostThread::Own => {
+                let (volume, submissions) = Volume::channel(config());
+                (BackEnd::start(submissions), volume, None)
+            }
+            VhostThread::Volume | VhostThread::ByMemory => {
+                let (back_end, null) = BackEnd::start_direct(config());
+                (back_end, null.volume().clone(), Some(null))
+            }
+        };
+        let mut world = Self { back_end, volume, null, server: None, runtime, dir };
         world.serve(change);
         world
     }
@@ -55,8 +72,14 @@ impl World {
     pub(crate) fn serve(&mut self, change: impl FnOnce(&mut VhostConfig)) {
         let mut config = VhostConfig::new(self.path());
         config.patience = Duration::from_secs(60);
+        config.thread = VM_THREAD;
         change(&mut config);
-        let server = self.runtime.block_on(VhostServer::start(self.volume.clone(), config));
+        let server = self.runtime.block_on(async {
+            match self.null.clone() {
+                Some(null) => VhostServer::start_null(null, config).await,
+                None => VhostServer::start(self.volume.clone(), config).await,
+            }
+        });
         self.server = Some(server.expect("a server"));
     }
 

@@ -1,18 +1,17 @@
 //! A device as one VM has it: its memory, its queues, and what is under way.
 //!
 //! Invariants:
-//! - Queues are served only while the session has the disk ([`Device::turn`]).
+//! - Queues are served only while the session has the disk ([`Device::turn`]), by one thread at a time:
+//!   the session's, or the volume's ([`Device::hand`]).
 //! - A queue that its driver breaks is told so, and is served no more until the VMM stops it. The
 //!   others are not concerned.
 //! - After the connection has ended nothing of the VM is touched ([`Device::forsake`]): its guest may
 //!   have been reset, and use the memory for something else.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raidcore::engine::Op;
-use rustix::event::epoll;
 use vhost::vhost_user::VhostUserProtocolFeatures;
 use virtio_bindings::bindings::virtio_blk::VIRTIO_BLK_F_FLUSH;
 
@@ -20,7 +19,7 @@ use super::config::{self, QUEUES_MAX, SPACE_BYTES, has};
 use super::control::Control;
 use super::inflight::Inflight;
 use super::jobs::{JOBS_MAX, Job, Jobs, Outcome};
-use super::memory::Ram;
+use super::memory::{self, Ram};
 use super::notice::Channel;
 use super::request::{Broken, FAILED, OK, What};
 use super::ring::Ring;
@@ -28,11 +27,8 @@ use crate::front::LogicalBlock;
 use crate::guests::Seldom;
 use crate::volume::Volume;
 
-/// The most chains that are taken from a queue before others have their turn.
-const TURN: usize = 64;
-
-/// The event numbers of queues begin here.
-pub(super) const QUEUE_EVENTS: u64 = 2;
+/// The most chains that are taken from queues in a turn.
+const TURN: usize = 128;
 
 /// Says what drivers have broken, at intervals.
 pub(super) struct Log {
@@ -66,6 +62,10 @@ impl Log {
     }
 }
 
+/// A time for which the volume's thread serves a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hand(u64);
+
 /// See the [module](self).
 pub(super) struct Device {
     pub(super) volume: Volume,
@@ -81,17 +81,23 @@ pub(super) struct Device {
     pub(super) ram: Ram,
     pub(super) rings: Vec<Ring>,
     pub(super) inflight: Option<Inflight>,
-    pub(super) epoll: Arc<OwnedFd>,
     jobs: Jobs,
-    control: Arc<Control>,
+    pub(super) control: Arc<Control>,
     log: Log,
+    /// Queues that were broken, which is not logged yet.
+    broken: Vec<(u16, Broken)>,
+    /// Whose turn comes first.
+    first: usize,
+    /// None while the session's thread serves it.
+    hand: Option<Hand>,
+    hands: u64,
 }
 
 impl Device {
     pub(super) fn new(
         volume: Volume,
         logical_block: LogicalBlock,
-        (epoll, control): (Arc<OwnedFd>, Arc<Control>),
+        control: Arc<Control>,
         log: Log,
     ) -> Self {
         Self {
@@ -103,11 +109,14 @@ impl Device {
             ram: Ram::default(),
             rings: (0..QUEUES_MAX).map(Ring::new).collect(),
             inflight: None,
-            epoll,
             jobs: Jobs::new(volume.clone(), Arc::clone(control.mailbox())),
             control,
             volume,
             log,
+            broken: Vec::new(),
+            first: 0,
+            hand: None,
+            hands: 0,
         }
     }
 
@@ -169,12 +178,27 @@ impl Device {
         self.ram.is_lost() || self.inflight.as_ref().is_some_and(Inflight::is_lost)
     }
 
-    /// The guest has put something into a queue.
-    pub(super) fn kicked(&mut self, event: u64) {
-        let at = event.checked_sub(QUEUE_EVENTS).and_then(|at| usize::try_from(at).ok());
-        if let Some(ring) = at.and_then(|at| self.rings.get_mut(at)) {
-            ring.kicked();
-        }
+    /// The time for which the volume's thread serves it, if it does.
+    pub(super) fn hand(&self) -> Option<Hand> {
+        self.hand
+    }
+
+    /// Leaves it to the volume's thread.
+    pub(super) fn hand_over(&mut self) -> Hand {
+        self.hands += 1;
+        *self.hand.insert(Hand(self.hands))
+    }
+
+    /// Takes it back.
+    pub(super) fn take_back(&mut self) {
+        self.hand = None;
+    }
+
+    /// Whether what the VMM shares is memory, which the kernel does not move elsewhere now.
+    pub(super) fn stays_in_memory(&self) -> bool {
+        let is_memory =
+            self.ram.is_memory() && self.inflight.as_ref().is_none_or(Inflight::is_memory);
+        is_memory && !memory::has_swap()
     }
 
     /// Begins to serve queues that are ready.
@@ -184,33 +208,56 @@ impl Device {
         for at in ready {
             let ring = &mut self.rings[usize::from(at)];
             if let Err(why) = ring.start(&self.ram, self.inflight.as_ref(), self.features) {
-                fail(ring, at, &why, &self.log);
+                fail(ring, at, why, &mut self.broken);
             }
         }
     }
 
-    /// Looks at what has ended, and takes up new requests if `takes`. Whether there is more to be
-    /// done at once.
-    pub(super) fn turn(&mut self, takes: bool) -> bool {
-        self.collect();
-        self.submit();
-        if takes {
-            for at in 0..self.rings.len() {
-                for _ in 0..TURN {
-                    if !self.rings[at].has_more() || self.jobs.count() >= JOBS_MAX {
-                        break;
-                    }
-                    self.take(at);
-                }
-            }
-            self.submit();
+    /// Whether queues were broken, which is to be logged: not by the volume's thread, as that may wait.
+    pub(super) fn has_news(&self) -> bool {
+        !self.broken.is_empty()
+    }
+
+    /// Logs what was broken.
+    pub(super) fn tell_broken(&mut self) {
+        for (at, why) in std::mem::take(&mut self.broken) {
+            self.log.broken(at, &why);
         }
+    }
+
+    /// Looks at what has ended, and takes up new requests if `takes`. Whether there is more to be
+    /// done at once: it takes no more than [`TURN`] chains, and moves no more than a piece beyond
+    /// [`super::jobs::MOVE_BYTES`] each way.
+    pub(super) fn turn(&mut self, takes: bool) -> bool {
+        let Self { control, rings, .. } = self;
+        for queue in control.events().take() {
+            rings[queue].kicked();
+        }
+        self.collect();
+        if takes {
+            self.take_some();
+        }
+        self.submit();
         for (at, ring) in (0..).zip(&mut self.rings) {
             if let Err(why) = ring.tell(&self.ram) {
-                fail(ring, at, &why, &self.log);
+                fail(ring, at, why, &mut self.broken);
             }
         }
-        takes && self.jobs.count() < JOBS_MAX && self.rings.iter().any(Ring::has_more)
+        let takes_more = takes && self.jobs.count() < JOBS_MAX;
+        let has_more = |ring: &Ring| ring.has_news() || takes_more && ring.has_more();
+        self.jobs.has_more() || self.rings.iter().any(has_more)
+    }
+
+    /// Takes chains from queues, the first of which is another one each time.
+    fn take_some(&mut self) {
+        let (count, mut left) = (self.rings.len(), TURN);
+        self.first = (self.first + 1) % count;
+        for at in (self.first..count).chain(0..self.first) {
+            while left > 0 && self.rings[at].has_more() && self.jobs.count() < JOBS_MAX {
+                self.take(at);
+                left -= 1;
+            }
+        }
     }
 
     /// Waits until nothing of a queue is under way; false if the session must end before. Chains
@@ -232,7 +279,7 @@ impl Device {
         }
         let number = at as u16;
         if let Err(why) = self.rings[at].tell(&self.ram) {
-            fail(&mut self.rings[at], number, &why, &self.log);
+            fail(&mut self.rings[at], number, why, &mut self.broken);
         }
         true
     }
@@ -246,8 +293,7 @@ impl Device {
     /// Hears no more of a queue.
     pub(super) fn drop_kick(&mut self, at: usize) {
         if let Some(kick) = self.rings[at].kick() {
-            // It would stay, as the VMM has it open, too. It is not there if it could not be added.
-            epoll::delete(&*self.epoll, kick).ok();
+            self.control.events().remove(kick);
         }
     }
 
@@ -257,7 +303,7 @@ impl Device {
             if ring.is_running()
                 && let Err(why) = ring.find(&self.ram)
             {
-                fail(ring, at, &why, &self.log);
+                fail(ring, at, why, &mut self.broken);
             }
         }
     }
@@ -268,10 +314,14 @@ impl Device {
             self.jobs.collect(None, |_, _| {});
             self.jobs.submit(None, |_, _| {});
             if self.jobs.count() == 0 {
-                return;
+                break;
             }
             self.wait(|| false);
         }
+        // Whichever thread lets go of the device last has little to do.
+        (self.ram, self.inflight, self.channel) = (Ram::default(), None, None);
+        self.rings.clear();
+        self.jobs.want_nothing();
     }
 
     /// Waits for the volume, unless there is something else.
@@ -284,23 +334,23 @@ impl Device {
     }
 
     fn collect(&mut self) {
-        let Self { jobs, rings, ram, inflight, log, .. } = self;
+        let Self { jobs, rings, ram, inflight, broken, .. } = self;
         jobs.collect(Some(ram), |job, outcome| {
-            finish((rings, ram, inflight.as_ref()), &job, outcome, log);
+            finish((rings, ram, inflight.as_ref()), &job, outcome, broken);
         });
     }
 
     fn submit(&mut self) {
-        let Self { jobs, rings, ram, inflight, log, .. } = self;
+        let Self { jobs, rings, ram, inflight, broken, .. } = self;
         jobs.submit(Some(ram), |job, outcome| {
-            finish((rings, ram, inflight.as_ref()), &job, outcome, log);
+            finish((rings, ram, inflight.as_ref()), &job, outcome, broken);
         });
     }
 
     /// Takes a chain from a queue.
     fn take(&mut self, at: usize) {
         if let Err(why) = self.try_take(at) {
-            fail(&mut self.rings[at], at as u16, &why, &self.log);
+            fail(&mut self.rings[at], at as u16, why, &mut self.broken);
         }
     }
 
@@ -337,7 +387,7 @@ fn finish(
     (rings, ram, inflight): (&mut [Ring], &Ram, Option<&Inflight>),
     job: &Job,
     outcome: Outcome,
-    log: &Log,
+    broken: &mut Vec<(u16, Broken)>,
 ) {
     let ring = &mut rings[usize::from(job.ring)];
     let status = match outcome {
@@ -353,14 +403,14 @@ fn finish(
         Err(Broken::NoPlace)
     };
     if let Err(why) = ended {
-        fail(ring, job.ring, &why, log);
+        fail(ring, job.ring, why, broken);
     }
 }
 
 /// A driver has broken a queue.
-fn fail(ring: &mut Ring, at: u16, why: &Broken, log: &Log) {
+fn fail(ring: &mut Ring, at: u16, why: Broken, broken: &mut Vec<(u16, Broken)>) {
     if ring.is_running() || ring.is_ready() {
-        log.broken(at, why);
+        broken.push((at, why));
     }
     ring.fail();
 }

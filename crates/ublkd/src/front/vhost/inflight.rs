@@ -19,7 +19,7 @@ use vm_memory::{Bytes, MmapRegion, VolatileMemory, VolatileSlice};
 
 use super::config::{QUEUE_SIZE_MAX, QUEUES_MAX};
 use super::fault::Guarded;
-use super::memory::map;
+use super::memory::{Backing, map};
 
 /// The version of this form.
 const VERSION: u16 = 1;
@@ -45,6 +45,7 @@ const AT_NUMBER: usize = 8;
 pub(super) struct Inflight {
     guarded: Guarded,
     map: MmapRegion,
+    backing: Backing,
     queues: u16,
     entries: u16,
 }
@@ -89,9 +90,14 @@ impl Inflight {
             );
             return Err(io::Error::other(told));
         }
-        let map = map(file, told.mmap_offset, told.mmap_size)?;
+        let (map, backing) = map(file, told.mmap_offset, told.mmap_size)?;
         let guarded = Guarded::new(map.as_ptr(), map.size())?;
-        Ok(Self { guarded, map, queues, entries })
+        Ok(Self { guarded, map, backing, queues, entries })
+    }
+
+    /// Whether it is memory.
+    pub(super) fn is_memory(&self) -> bool {
+        self.backing == Backing::Memory
     }
 
     /// Whether it has vanished.

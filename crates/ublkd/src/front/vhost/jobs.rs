@@ -8,6 +8,8 @@
 //! Invariants:
 //! - A job is here from [`Jobs::begin`] until its last piece has ended.
 //! - Nothing waits for a buffer while it holds one that it does not need.
+//! - A look at them moves no more than [`MOVE_BYTES`] each way, and a piece: others that the thread serves
+//!   have their turn in between.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,6 +20,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use raidcore::engine::{Op, RequestError};
 use raidcore::units::BLOCK_BYTES;
 
+use super::events::Events;
 use super::memory::{Ram, Segment};
 use super::request::{FAILED, OK};
 use crate::front::RANGE_BLOCKS_MAX;
@@ -26,6 +29,9 @@ use crate::volume::{Bell, Buffer, Edges, Port, Share, Submit, Touched, Volume};
 
 /// The most requests of a session at a time; the others stay in their rings.
 pub(super) const JOBS_MAX: usize = 1024;
+
+/// From so many bytes on, what is left is moved at the next look, which takes some tens of microseconds.
+pub(super) const MOVE_BYTES: usize = 256 << 10;
 
 /// A request for the volume.
 pub(super) struct Job {
@@ -98,12 +104,19 @@ pub(super) struct Mailbox {
     /// about to sleep.
     woken: AtomicBool,
     bell: Bell,
+    /// What wakes the volume's thread, if that serves the device.
+    events: Arc<Events>,
 }
 
 impl Mailbox {
-    pub(super) fn new() -> std::io::Result<Arc<Self>> {
+    pub(super) fn new(events: Arc<Events>) -> std::io::Result<Arc<Self>> {
         let (ended, woken) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Arc::new(Self { ended, woken, bell: Bell::new()? }))
+        Ok(Arc::new(Self { ended, woken, bell: Bell::new()?, events }))
+    }
+
+    /// Whether no answer has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
     }
 
     pub(super) fn bell(&self) -> &Bell {
@@ -112,7 +125,7 @@ impl Mailbox {
 
     /// Whether nothing has come. That a buffer has is told once.
     fn is_quiet(&self) -> bool {
-        !self.woken.swap(false, Ordering::SeqCst) && self.lock().is_empty()
+        !self.woken.swap(false, Ordering::SeqCst) && self.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Ended>> {
@@ -131,6 +144,7 @@ impl Wake for Mailbox {
     fn wake(self: Arc<Self>) {
         self.woken.store(true, Ordering::SeqCst);
         self.bell.ring();
+        self.events.nudge();
     }
 }
 
@@ -148,13 +162,27 @@ pub(super) struct Jobs {
     backlog: VecDeque<u32>,
     /// A buffer that the first of them waits for.
     wanted: Option<Wanted>,
+    /// Answers that have not been looked at.
+    answers: VecDeque<Ended>,
+    /// Whether the last look was over before all was moved.
+    is_amid: bool,
 }
 
 impl Jobs {
     pub(super) fn new(volume: Volume, mailbox: Arc<Mailbox>) -> Self {
         let port: Arc<dyn Port> = Arc::<Mailbox>::clone(&mailbox);
-        let (share, slots, free) = (volume.share(), Vec::new(), Vec::new());
-        Self { volume, share, mailbox, port, slots, free, backlog: VecDeque::new(), wanted: None }
+        Self {
+            share: volume.share(),
+            volume,
+            mailbox,
+            port,
+            slots: Vec::new(),
+            free: Vec::new(),
+            backlog: VecDeque::new(),
+            wanted: None,
+            answers: VecDeque::new(),
+            is_amid: false,
+        }
     }
 
     /// How many there are.
@@ -165,7 +193,17 @@ impl Jobs {
     /// Whether nothing has come that was not looked at: no answer, and no buffer. That a buffer has
     /// is told once, and then [`Jobs::submit`] is due.
     pub(super) fn is_quiet(&self) -> bool {
-        self.mailbox.is_quiet()
+        self.mailbox.is_quiet() && !self.has_more()
+    }
+
+    /// Whether there is more to be done at once.
+    pub(super) fn has_more(&self) -> bool {
+        self.is_amid || !self.answers.is_empty()
+    }
+
+    /// No buffer is waited for any more.
+    pub(super) fn want_nothing(&mut self) {
+        self.wanted = None;
     }
 
     /// Takes a request up.
@@ -182,7 +220,13 @@ impl Jobs {
     /// Gives the volume as much as there are buffers for. What a guest writes is had from `ram`; a
     /// request without is not to be carried out any more, and its other pieces end as they have.
     pub(super) fn submit(&mut self, ram: Option<&Ram>, mut ended: impl FnMut(Job, Outcome)) {
+        let mut moved = 0;
+        self.is_amid = false;
         while let Some(&slot) = self.backlog.front() {
+            if moved >= MOVE_BYTES {
+                self.is_amid = true;
+                return;
+            }
             let Some(job) = self.slots[slot as usize].as_mut() else {
                 self.backlog.pop_front();
                 continue;
@@ -205,6 +249,7 @@ impl Jobs {
             let (lba, blocks, edges) = job.extent.piece(piece);
             let here = edges.within(blocks);
             let offset = job.offset(piece);
+            moved += if job.op == Op::Write { here.len() } else { 0 };
             let is_had = job.op != Op::Write || ram.read(&job.data, offset, &mut buffer[here]);
             // What has vanished reads as zeros, which the guest has not written.
             if !is_had || ram.is_lost() {
@@ -221,8 +266,11 @@ impl Jobs {
 
     /// Looks at what has ended. What was read goes to `ram`, if that is to be touched any more.
     pub(super) fn collect(&mut self, ram: Option<&Ram>, mut ended: impl FnMut(Job, Outcome)) {
-        let all = std::mem::take(&mut *self.mailbox.lock());
-        for Ended { cookie, buffer, result } in all {
+        self.answers.extend(self.mailbox.lock().drain(..));
+        let mut moved = 0;
+        while moved < MOVE_BYTES
+            && let Some(Ended { cookie, buffer, result }) = self.answers.pop_front()
+        {
             let (slot, piece) = (cookie as u32, (cookie >> 32) as u32);
             let Some(job) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
                 tracing::error!(cookie, "an answer to no request of a VM");
@@ -236,6 +284,7 @@ impl Jobs {
                     let (_, blocks, edges): (_, u32, Edges) = job.extent.piece(piece);
                     let data = &buffer[edges.within(blocks)];
                     let offset = job.offset(piece);
+                    moved += data.len();
                     if ram.is_some_and(|ram| !ram.write(&job.data, offset, data)) {
                         job.fail();
                     }
@@ -291,7 +340,8 @@ mod tests {
 
     #[test]
     fn a_buffer_that_comes_before_the_session_sleeps_is_not_missed() {
-        let mailbox = Mailbox::new().expect("a bell");
+        let events = Arc::new(Events::new().expect("descriptors"));
+        let mailbox = Mailbox::new(events).expect("a bell");
         Waker::from(Arc::clone(&mailbox)).wake();
         assert!(!mailbox.bell().park(|| !mailbox.is_quiet()), "there is something to be done");
         assert!(mailbox.bell().park(|| !mailbox.is_quiet()), "it was done");

@@ -3,8 +3,8 @@
 //! Invariants:
 //! - Whatever addresses and sizes a guest names, only memory that was shared is accessed.
 //! - All of it is guarded: what vanishes reads as zeros, and is lost ([`Ram::is_lost`]).
-//! - Only the session's thread accesses it, and nothing else is ever given its addresses: the
-//!   kernel does no I/O there.
+//! - Only the thread that serves the device accesses it, and nothing else is ever given its addresses:
+//!   the kernel does no I/O there.
 
 use std::fs::File;
 use std::io;
@@ -26,6 +26,21 @@ const PAGE_BYTES: u64 = 4096;
 
 /// What `fstatfs` calls files of huge pages.
 const HUGETLBFS: i64 = 0x9584_58f6;
+/// And files that are memory, as memfds are.
+const TMPFS: i64 = 0x0102_1994;
+
+/// The largest pages that are cleared in little time, when one is touched that is not there.
+const PAGE_BYTES_MAX: u64 = 2 << 20;
+
+/// What is behind shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Backing {
+    /// Memory.
+    Memory,
+    /// Something else, which may have to be waited for: a file whose pages are read, by another process
+    /// even, or a device's.
+    Other,
+}
 
 /// A piece of a request's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +64,7 @@ struct Region {
     /// Its first address for the VMM, by which rings are named.
     user: u64,
     map: Arc<GuestRegionMmap>,
+    backing: Backing,
 }
 
 impl Ram {
@@ -93,6 +109,11 @@ impl Ram {
         self.look()?;
         drop(map);
         Ok(())
+    }
+
+    /// Whether all of it is memory.
+    pub(super) fn is_memory(&self) -> bool {
+        self.regions.iter().all(|region| region.backing == Backing::Memory)
     }
 
     /// How many regions there are.
@@ -196,11 +217,11 @@ impl Region {
         if [guest_phys_addr, memory_size].iter().any(|at| !at.is_multiple_of(PAGE_BYTES)) {
             return Err(io::Error::other("a region of memory does not begin and end at a page"));
         }
-        let map = map(file, mmap_offset, memory_size)?;
+        let (map, backing) = map(file, mmap_offset, memory_size)?;
         let guarded = Guarded::new(map.as_ptr(), map.size())?;
         let map = GuestRegionMmap::new(map, GuestAddress(guest_phys_addr));
         let map = map.ok_or_else(|| io::Error::other("memory beyond the last address"))?;
-        Ok(Self { guarded, user: user_addr, map: Arc::new(map) })
+        Ok(Self { guarded, user: user_addr, map: Arc::new(map), backing })
     }
 }
 
@@ -209,27 +230,36 @@ impl Region {
 /// # Errors
 /// If the kernel refuses it, if the file ends before, or if it has huge pages and the part is not of
 /// whole ones: [`Guarded`] could put nothing in its place.
-pub(super) fn map(file: File, offset: u64, bytes: u64) -> io::Result<MmapRegion> {
+pub(super) fn map(file: File, offset: u64, bytes: u64) -> io::Result<(MmapRegion, Backing)> {
     let metadata = file.metadata()?;
     let end = offset.checked_add(bytes).ok_or(io::ErrorKind::InvalidInput)?;
     if metadata.is_file() && metadata.len() < end {
         return Err(io::Error::other("a file of memory is shorter than the VMM says"));
     }
-    let page = page_bytes(&file)?;
+    let of = rustix::fs::fstatfs(&file)?;
+    // What mappings must be multiples of. The kernel completes pages that are not huge.
+    let page = match of.f_type {
+        HUGETLBFS => u64::try_from(of.f_bsize).unwrap_or(0).max(1),
+        _ => 1,
+    };
+    // Devices are on a file system of this kind, too.
+    let is_memory = metadata.is_file() && matches!(of.f_type, HUGETLBFS | TMPFS);
+    let backing = match is_memory && page <= PAGE_BYTES_MAX {
+        true => Backing::Memory,
+        false => Backing::Other,
+    };
     if !offset.is_multiple_of(page) || !bytes.is_multiple_of(page) {
         let told = format!("a part of a file of pages of {page} bytes is not of whole pages");
         return Err(io::Error::other(told));
     }
     let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(io::Error::other)
+    let map = MmapRegion::from_file(FileOffset::new(file, offset), bytes);
+    Ok((map.map_err(io::Error::other)?, backing))
 }
 
-/// What mappings of a file must be multiples of. The kernel completes pages that are not huge.
-fn page_bytes(file: &File) -> io::Result<u64> {
-    let of = rustix::fs::fstatfs(file)?;
-    let is_huge = of.f_type == HUGETLBFS;
-    let bytes = u64::try_from(of.f_bsize).ok().filter(|&bytes| is_huge && bytes > 0);
-    Ok(bytes.unwrap_or(1))
+/// Whether the kernel may move memory to a swap area, which may be on the very array that waits for it.
+pub(super) fn has_swap() -> bool {
+    rustix::system::sysinfo().totalswap > 0
 }
 
 #[cfg(test)]

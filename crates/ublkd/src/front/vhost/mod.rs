@@ -21,6 +21,9 @@ mod claim;
 mod config;
 mod control;
 mod device;
+mod direct;
+mod event;
+mod events;
 mod fault;
 mod inflight;
 mod jobs;
@@ -45,11 +48,17 @@ use tokio::time::timeout;
 use crate::front::socket::{SocketFile, bind_unix, peer};
 use crate::front::{LogicalBlock, SocketError};
 use crate::guests::{Guest, Guests, Seldom};
+use crate::host::HostHandle;
+use crate::null::Null;
+use crate::resident::Resident;
 use crate::volume::Volume;
 use claim::Disk;
 use control::Control;
 use device::{Device, Log};
-use session::{Ended, Session};
+use session::{Ended, Place, Session};
+
+/// Has the volume's thread take a front end on, or drop it.
+type Admit = Arc<dyn Fn(Box<dyn Resident>) + Send + Sync>;
 
 /// What it is called among front ends.
 pub(crate) const KIND: &str = "vhost-user";
@@ -67,6 +76,22 @@ pub struct VhostConfig {
     /// How long a message may take, and how long requests under way are waited for at the end; 30 s
     /// by default.
     pub patience: Duration,
+    /// What serves queues; [`VhostThread::ByMemory`] by default.
+    pub thread: VhostThread,
+}
+
+/// Which thread serves the queues of a VM. One that has other work to do, too, must not wait for a page
+/// of the VM's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum VhostThread {
+    /// The volume's, if the VM's memory is of huge pages, or of memory and the machine has no swap area;
+    /// else one of its own.
+    #[default]
+    ByMemory,
+    /// One of its own.
+    Own,
+    /// The volume's: the VM's memory is known to stay where it is.
+    Volume,
 }
 
 impl VhostConfig {
@@ -74,7 +99,8 @@ impl VhostConfig {
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         let (logical_block, patience) = (LogicalBlock::default(), Duration::from_secs(30));
-        Self { path, logical_block, connections: 8, patience }
+        let thread = VhostThread::default();
+        Self { path, logical_block, connections: 8, patience, thread }
     }
 }
 
@@ -88,18 +114,56 @@ pub struct VhostServer {
 }
 
 impl VhostServer {
-    /// Serves `volume` on the current tokio runtime, which must have I/O and time enabled.
+    /// Serves `volume` on the current tokio runtime, which must have I/O and time enabled. Each VM has a
+    /// thread of its own.
     ///
     /// # Errors
     /// If the socket can't be had.
     pub async fn start(volume: Volume, config: VhostConfig) -> Result<Self, SocketError> {
+        Self::start_with(volume, None, config).await
+    }
+
+    /// Serves the array that `host` runs. Queues are served on its thread where they may be
+    /// ([`VhostThread`]).
+    ///
+    /// # Errors
+    /// If the socket can't be had.
+    ///
+    /// # Panics
+    /// If `host` is not the array behind `volume`.
+    pub async fn start_at(
+        volume: Volume,
+        host: &HostHandle,
+        config: VhostConfig,
+    ) -> Result<Self, SocketError> {
+        assert!(host.serves(&volume), "a volume of another array");
+        let host = host.clone();
+        let admit = move |device| drop(host.admit(device));
+        Self::start_with(volume, Some(Arc::new(admit)), config).await
+    }
+
+    /// The same for a volume that answers at once.
+    ///
+    /// # Errors
+    /// If the socket can't be had.
+    pub async fn start_null(null: Null, config: VhostConfig) -> Result<Self, SocketError> {
+        let volume = null.volume().clone();
+        let admit = move |device| drop(null.admit(device));
+        Self::start_with(volume, Some(Arc::new(admit)), config).await
+    }
+
+    async fn start_with(
+        volume: Volume,
+        admit: Option<Admit>,
+        config: VhostConfig,
+    ) -> Result<Self, SocketError> {
         let (listener, file) = bind_unix(&config.path).await?;
         let path = std::path::absolute(file.path()).unwrap_or_else(|_| file.path().to_owned());
         let (stop, stopping) = watch::channel(false);
         let disk = Disk::default();
         let log = Arc::default();
         let threads = Arc::new(Semaphore::new(config.connections.max(1).into()));
-        let service = Service { volume, config, disk: disk.clone(), stopping, threads, log };
+        let service = Service { volume, admit, config, disk: disk.clone(), stopping, threads, log };
         let accepting = tokio::spawn(accept(listener, file, service));
         Ok(Self { path, disk, stop, accepting: Some(accepting) })
     }
@@ -152,6 +216,8 @@ impl Drop for VhostServer {
 #[derive(Clone)]
 struct Service {
     volume: Volume,
+    /// How the volume's thread takes a device on.
+    admit: Option<Admit>,
     config: VhostConfig,
     disk: Disk,
     stopping: watch::Receiver<bool>,
@@ -180,14 +246,13 @@ impl Service {
 
     /// Serves a connection on this thread until its end.
     fn serve(&self, stream: io::Result<std::os::unix::net::UnixStream>, guest: &Guest, at: &At) {
-        let make = |epoll| {
-            let told = (epoll, Arc::clone(&at.control));
-            let log = Log { peer: at.peer.clone(), seldom: Arc::clone(&self.log) };
-            Device::new(self.volume.clone(), self.config.logical_block, told, log)
-        };
         let (peer, control) = (at.peer.clone(), Arc::clone(&at.control));
+        let log = Log { peer: peer.clone(), seldom: Arc::clone(&self.log) };
+        let VhostConfig { logical_block, thread, patience, .. } = self.config;
+        let device = Device::new(self.volume.clone(), logical_block, Arc::clone(&control), log);
+        let place = Place { admit: self.admit.clone(), thread };
         let session = stream
-            .and_then(|stream| Session::new(stream, peer, control, self.config.patience, make));
+            .and_then(|stream| Session::new(stream, peer, (control, device), place, patience));
         let ended = match session {
             Ok(session) => session.run(&self.disk, guest),
             Err(error) => error.into(),

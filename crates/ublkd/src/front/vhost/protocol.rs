@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io;
 
-use rustix::event::epoll;
 use rustix::io::FdFlags;
 use vhost::vhost_user::message::{
     VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight,
@@ -17,7 +16,7 @@ use vhost::vhost_user::{
 };
 
 use super::config::{QUEUE_SIZE_MAX, QUEUES_MAX, REGIONS_MAX, features, protocol_features};
-use super::device::{Device, QUEUE_EVENTS};
+use super::device::Device;
 use super::inflight::Inflight;
 use super::memory::Ram;
 use super::ring::{Addresses, Ring};
@@ -149,11 +148,7 @@ impl VhostUserBackendReqHandlerMut for Device {
         let Some(kick) = file else { return unsupported("queues are not polled") };
         let kick = own(kick)?;
         self.drop_kick(at);
-        // On edges: it need not be read, which could wait.
-        let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let number = epoll::EventData::new_u64(QUEUE_EVENTS + u64::from(index));
-        let added = epoll::add(&*self.epoll, &kick, number, events);
-        added.map_err(|error| failed(error.into()))?;
+        self.control.events().add(index.into(), &kick).map_err(failed)?;
         self.rings[at].set_kick(kick);
         Ok(())
     }

@@ -4,20 +4,19 @@
 //! - It runs while it has a kick, is enabled, and its rings are in memory. A queue that is broken
 //!   does nothing more until the VMM stops it.
 //! - A head is under way at most once. So there are at most as many requests as descriptors.
-//! - Nothing that the VMM passes is read or waited for: its eventfds are polled on edges, and
-//!   written without blocking.
+//! - Nothing that the VMM passes is read, written, or waited for ([`super::event`]).
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::OFlags;
 use virtio_bindings::bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
 use virtio_queue::{Queue, QueueOwnedT, QueueT};
 use vm_memory::GuestAddress;
 
 use super::config::{QUEUE_SIZE_MAX, has};
+use super::event::Event;
 use super::inflight::Inflight;
 use super::memory::Ram;
 use super::request::{Broken, Chain};
@@ -57,8 +56,8 @@ pub(super) struct Ring {
     addresses: Option<Addresses>,
     enabled: bool,
     kick: Option<File>,
-    call: Option<File>,
-    error: Option<File>,
+    call: Event,
+    error: Event,
     queue: Queue,
     /// The heads that are under way.
     begun: Vec<bool>,
@@ -82,8 +81,8 @@ impl Ring {
             addresses: None,
             enabled: false,
             kick: None,
-            call: None,
-            error: None,
+            call: Event::default(),
+            error: Event::default(),
             queue: Queue::default(),
             begun: Vec::new(),
             under_way: 0,
@@ -123,14 +122,13 @@ impl Ring {
     }
 
     pub(super) fn set_call(&mut self, call: Option<File>) -> io::Result<()> {
-        self.call = call.map(without_blocking).transpose()?;
+        self.call.set(call.as_ref(), "call")?;
         self.news = News::Unsaid;
         Ok(())
     }
 
     pub(super) fn set_error(&mut self, error: Option<File>) -> io::Result<()> {
-        self.error = error.map(without_blocking).transpose()?;
-        Ok(())
+        self.error.set(error.as_ref(), "error")
     }
 
     /// What the guest writes to when there is something in the ring.
@@ -145,6 +143,11 @@ impl Ring {
     /// The guest has put something into it.
     pub(super) fn kicked(&mut self) {
         self.more = self.is_running();
+    }
+
+    /// Whether the guest could not be told its news.
+    pub(super) fn has_news(&self) -> bool {
+        self.life == Life::Running && self.news != News::Nothing
     }
 
     /// Whether there may be chains to be had.
@@ -223,19 +226,17 @@ impl Ring {
     /// The driver has broken it.
     pub(super) fn fail(&mut self) {
         (self.life, self.more) = (Life::Broken, false);
-        notify(self.error.as_ref());
+        // It is not told if the kernel has no memory, and finds out when it resets the disk.
+        self.error.tell();
     }
 
-    /// The next chain, and its head.
+    /// The next chain, and its head; none if there is none now.
     pub(super) fn next(
         &mut self,
         ram: &Ram,
         inflight: Option<&Inflight>,
     ) -> Result<Option<(u16, Chain)>, Broken> {
-        let Some(head) = self.next_head(ram)? else {
-            self.more = false;
-            return Ok(None);
-        };
+        let Some(head) = self.next_head(ram)? else { return Ok(None) };
         match self.begun.get_mut(usize::from(head)) {
             None => return Err(Broken::Outside),
             Some(true) => return Err(Broken::Twice),
@@ -256,7 +257,8 @@ impl Ring {
             return Ok(Some(head));
         }
         let refused = |error: virtio_queue::Error| Broken::Ring(error.to_string());
-        loop {
+        // A guest can have it look again without an end: that is at its next turn.
+        for _ in 0..2 {
             let index = self.queue.avail_idx(ram.view(), Ordering::Acquire).map_err(refused)?.0;
             let mut available = self.queue.iter(ram.view()).map_err(refused)?;
             if let Some(chain) = available.next() {
@@ -267,9 +269,11 @@ impl Ring {
                 return Err(Broken::NoMemory);
             }
             if !self.queue.enable_notification(ram.view()).map_err(refused)? {
-                return Ok(None);
+                self.more = false;
+                break;
             }
         }
+        Ok(None)
     }
 
     /// A chain has ended: the guest gets it back, with so many bytes written.
@@ -317,23 +321,9 @@ impl Ring {
         let news = std::mem::replace(&mut self.news, News::Nothing);
         let wants = self.queue.needs_notification(ram.view());
         let wants = wants.map_err(|error| Broken::Ring(error.to_string()))?;
-        if wants || news == News::Unsaid {
-            notify(self.call.as_ref());
+        if (wants || news == News::Unsaid) && !self.call.tell() {
+            self.news = News::Unsaid;
         }
         Ok(())
-    }
-}
-
-/// A file that the VMM has passed, as one that does not block.
-fn without_blocking(file: File) -> io::Result<File> {
-    let flags = rustix::fs::fcntl_getfl(&file)?;
-    rustix::fs::fcntl_setfl(&file, flags | OFlags::NONBLOCK)?;
-    Ok(file)
-}
-
-/// An error means that the VMM has no use for it: its counter is full, or it is none.
-fn notify(event: Option<&File>) {
-    if let Some(event) = event {
-        rustix::io::write(event, &1u64.to_ne_bytes()).ok();
     }
 }
