@@ -182,12 +182,15 @@ impl Server {
             self.take_on()?;
             self.settle();
             let (submissions, newcomers) = (&self.submissions, &self.newcomers);
-            if submissions.is_abandoned() && self.residents.iter().all(Option::is_none) {
+            // A front end may be all that is left of the volume's users.
+            let serves = self.residents.iter().any(Option::is_some);
+            let is_over = || !serves && submissions.is_abandoned();
+            if is_over() {
                 return Ok(());
             }
             let has_work = || submissions.has_work() || !newcomers.is_empty();
             let bell = submissions.bell();
-            if bell.park(|| has_work() || submissions.is_abandoned()) {
+            if bell.park(|| has_work() || is_over()) {
                 let slept = self.ring.submit_and_sleep(Instant::ORIGIN, &mut self.arena, None);
                 bell.unpark();
                 slept?;
@@ -282,7 +285,10 @@ fn answer(by: &mut Option<Answer>, request: Submit, buffer: &mut [u8]) -> Result
 }
 
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod tests {
+    use io_uring::types::Timespec;
+
     use super::*;
     use crate::resident::Command;
     use crate::volume::Buffer;
@@ -306,6 +312,50 @@ mod tests {
         fn has_ended(&self) -> bool {
             false
         }
+    }
+
+    /// Counts the passes of the thread until a time has passed, and tells them then.
+    struct Counts {
+        passes: u64,
+        limit: Box<Timespec>,
+        told: Option<SyncSender<u64>>,
+    }
+
+    impl Resident for Counts {
+        fn begin(&mut self) -> Vec<Command> {
+            // SAFETY: it is boxed, and stays until the command has completed.
+            vec![unsafe { Command::wait(0, &self.limit) }]
+        }
+
+        fn came(&mut self, _: u16, _: i32) -> Came {
+            self.told.take().expect("one command").send(self.passes).expect("the test waits");
+            Came::Nothing
+        }
+
+        fn answered(&mut self, _: u16, _: Buffer, _: Result<(), RequestError>) -> Option<Command> {
+            None
+        }
+
+        fn settle(&mut self) -> bool {
+            self.passes += 1;
+            false
+        }
+
+        fn has_ended(&self) -> bool {
+            self.told.is_none()
+        }
+    }
+
+    #[test]
+    fn a_thread_sleeps_while_a_front_end_is_all_that_is_left() {
+        let null = Null::start(1024, 4).expect("a volume");
+        let (told, passes) = sync_channel(1);
+        let limit = Box::new(Timespec::from(Duration::from_millis(50)));
+        null.admit(Box::new(Counts { passes: 0, limit, told: Some(told) }));
+        drop(null);
+        // One that does not sleep makes some thousands.
+        let passes = passes.recv().expect("it is served");
+        assert!(passes < 100, "{passes}");
     }
 
     #[test]
