@@ -41,7 +41,7 @@ pub(super) struct Direct {
     has_left: bool,
     /// It has looked at the device in this pass.
     has_looked: bool,
-    /// And is to look again in the next one.
+    /// And is to look again at its end.
     looks_again: bool,
 }
 
