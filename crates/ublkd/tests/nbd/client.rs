@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -94,6 +95,19 @@ pub(crate) struct Client<S = UnixStream> {
 }
 
 impl Client {
+    /// Waits until the server has received all that was sent.
+    pub(crate) fn wait_until_received(&self) {
+        let mut left: libc::c_int = 1;
+        while left > 0 {
+            std::thread::yield_now();
+            #[allow(unsafe_code)]
+            // SAFETY: it writes to a live number.
+            let asked =
+                unsafe { libc::ioctl(self.stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut left) };
+            assert_eq!(asked, 0, "{}", io::Error::last_os_error());
+        }
+    }
+
     pub(crate) fn new(stream: UnixStream) -> Self {
         stream.set_read_timeout(Some(HANGS)).expect("a timeout");
         stream.set_write_timeout(Some(HANGS)).expect("a timeout");

@@ -385,6 +385,7 @@ fn a_stop_waits_for_the_rest_of_a_request() {
     let mut client = array.direct_client(true);
     let whole = [header(WRITE, 0, 99, 0, 64 * 4096), pattern(4, 64)].concat();
     client.send(&whole[..100_000]);
+    client.wait_until_received();
     let server = array.server.take().expect("it serves");
     let stopped = array.runtime.spawn(server.stop());
     let mut client = array.beside(move || {
