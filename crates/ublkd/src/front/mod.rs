@@ -1,7 +1,11 @@
 //! The protocols that serve a [`Volume`](crate::volume::Volume) to its users. They are independent
 //! of each other.
 
+use std::sync::Arc;
+
 use raidcore::units::BLOCK_BYTES;
+
+use crate::resident::Resident;
 
 mod extent;
 pub mod fuse;
@@ -15,6 +19,13 @@ pub use socket::SocketError;
 /// The most blocks of a discard or write-zeroes in one request of the volume (1 GiB), so that
 /// others get their turn.
 const RANGE_BLOCKS_MAX: u32 = 1 << 18;
+
+/// The most bytes that the volume's thread moves each way for a user before others have their turn, which
+/// takes some tens of microseconds.
+const MOVE_BYTES: usize = 256 << 10;
+
+/// Gives the volume's thread a front end, or drops it if that thread has ended.
+type Admit = Arc<dyn Fn(Box<dyn Resident>) + Send + Sync>;
 
 /// The logical block size for users.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -34,6 +34,7 @@ use super::checks::Checks;
 use super::ledger::{Message, Part, Unsent};
 use super::pace::Pace;
 use super::wire::{Command as Asks, Errno, Header};
+use crate::front::MOVE_BYTES;
 use crate::front::extent::Extent;
 use crate::resident::{Came, Command, Resident, Todo};
 use crate::volume::{Buffer, Share, Submit};
@@ -41,10 +42,6 @@ pub(super) use incoming::{AHEAD_BYTES_MAX, Incoming};
 use incoming::{Next, Received};
 use outgoing::{Outgoing, Sent};
 pub(super) use turn::{Turn, Way};
-
-/// The most bytes that are received for a client in a pass, and that are sent: the kernel copies them
-/// meanwhile, which takes some tens of microseconds.
-const MOVE_BYTES: usize = 256 << 10;
 
 /// The longest time that the kernel is to wait for.
 const LINGER_MAX: Duration = Duration::from_secs(3600);

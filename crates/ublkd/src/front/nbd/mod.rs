@@ -43,13 +43,12 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use crate::front::LogicalBlock;
 use crate::front::socket::SocketError;
+use crate::front::{Admit, LogicalBlock};
 use crate::guests::{Guests, Seldom};
 use crate::host::HostHandle;
 use crate::null::Null;
 use crate::paths::shown;
-use crate::resident::Resident;
 use crate::volume::Volume;
 use checks::Checks;
 use clients::Clients;
@@ -65,9 +64,6 @@ const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 /// The most clients at a time, of one address, that the volume's thread serves by itself. The kernel
 /// copies their data on it, and it does nothing for others meanwhile. An idle client keeps its place.
 const DIRECT_CLIENTS: usize = 4;
-
-/// Gives the volume's thread a front end, or drops it if that thread has ended.
-type Admit = Arc<dyn Fn(Box<dyn Resident>) + Send + Sync>;
 
 /// Where clients connect.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -15,7 +15,8 @@ use tokio::time::sleep;
 use super::checks::Checks;
 use super::direct::{AHEAD_BYTES_MAX, Direct, Incoming, Left, Turn, Way};
 use super::ledger::Unsent;
-use super::{Admit, NbdLimits, Stop};
+use super::{NbdLimits, Stop};
+use crate::front::Admit;
 use crate::volume::Share;
 
 /// A reader with what was read of the connection before.

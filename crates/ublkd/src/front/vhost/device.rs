@@ -227,7 +227,7 @@ impl Device {
 
     /// Looks at what has ended, and takes up new requests if `takes`. Whether there is more to be
     /// done at once: it takes no more than [`TURN`] chains, and moves no more than a piece beyond
-    /// [`super::jobs::MOVE_BYTES`] each way.
+    /// [`crate::front::MOVE_BYTES`] each way.
     pub(super) fn turn(&mut self, takes: bool) -> bool {
         let Self { control, rings, .. } = self;
         for queue in control.events().take() {

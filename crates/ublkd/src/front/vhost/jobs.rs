@@ -23,15 +23,12 @@ use raidcore::units::BLOCK_BYTES;
 use super::events::Events;
 use super::memory::{Ram, Segment};
 use super::request::{FAILED, OK};
-use crate::front::RANGE_BLOCKS_MAX;
 use crate::front::extent::Extent;
+use crate::front::{MOVE_BYTES, RANGE_BLOCKS_MAX};
 use crate::volume::{Bell, Buffer, Edges, Port, Share, Submit, Touched, Volume};
 
 /// The most requests of a session at a time; the others stay in their rings.
 pub(super) const JOBS_MAX: usize = 1024;
-
-/// From so many bytes on, what is left is moved at the next look, which takes some tens of microseconds.
-pub(super) const MOVE_BYTES: usize = 256 << 10;
 
 /// A request for the volume.
 pub(super) struct Job {

@@ -46,19 +46,15 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::front::socket::{SocketFile, bind_unix, peer};
-use crate::front::{LogicalBlock, SocketError};
+use crate::front::{Admit, LogicalBlock, SocketError};
 use crate::guests::{Guest, Guests, Seldom};
 use crate::host::HostHandle;
 use crate::null::Null;
-use crate::resident::Resident;
 use crate::volume::Volume;
 use claim::Disk;
 use control::Control;
 use device::{Device, Log};
 use session::{Ended, Place, Session};
-
-/// Has the volume's thread take a front end on, or drop it.
-type Admit = Arc<dyn Fn(Box<dyn Resident>) + Send + Sync>;
 
 /// What it is called among front ends.
 pub(crate) const KIND: &str = "vhost-user";
@@ -84,8 +80,8 @@ pub struct VhostConfig {
 /// of the VM's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum VhostThread {
-    /// The volume's, if the VM's memory is of huge pages, or of memory and the machine has no swap area;
-    /// else one of its own.
+    /// The volume's, if the VM's memory is no file's or device's, and the machine has no swap area; else one
+    /// of its own.
     #[default]
     ByMemory,
     /// One of its own.

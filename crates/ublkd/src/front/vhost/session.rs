@@ -22,12 +22,13 @@ use rustix::net::{RecvFlags, recv};
 use tokio::time::Instant;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
+use super::VhostThread;
 use super::claim::{Claim, Disk, Entry};
 use super::control::Control;
 use super::device::Device;
 use super::direct::Direct;
 use super::notice::{Channel, HEAD_BYTES};
-use super::{Admit, VhostThread};
+use crate::front::Admit;
 use crate::guests::{Busy, Guest};
 
 /// Where a message's head has its number and its size.
