@@ -62,6 +62,9 @@ impl Ring {
 
     /// Hands over the joined writes.
     pub(super) fn start_runs(&mut self, now: Instant, arena: &mut Arena) {
+        if self.runs.is_empty() {
+            return;
+        }
         let mut runs = std::mem::take(&mut self.runs);
         for run in runs.drain(..) {
             let base = arena.base(run.pages);

@@ -80,6 +80,8 @@ pub(super) struct Device {
     pub(super) protocol: VhostUserProtocolFeatures,
     pub(super) ram: Ram,
     pub(super) rings: Vec<Ring>,
+    /// The VMM has named none of the queues from here on, so there is nothing to be done for them.
+    named: usize,
     pub(super) inflight: Option<Inflight>,
     jobs: Jobs,
     pub(super) control: Arc<Control>,
@@ -108,6 +110,7 @@ impl Device {
             protocol: VhostUserProtocolFeatures::empty(),
             ram: Ram::default(),
             rings: (0..QUEUES_MAX).map(Ring::new).collect(),
+            named: 0,
             inflight: None,
             jobs: Jobs::new(volume.clone(), Arc::clone(control.mailbox())),
             control,
@@ -137,7 +140,12 @@ impl Device {
         self.channel.is_some()
             && self.protocol.contains(VhostUserProtocolFeatures::CONFIG)
             && self.known != Some(self.volume.blocks())
-            && self.rings.iter().any(Ring::is_running)
+            && self.rings[..self.named].iter().any(Ring::is_running)
+    }
+
+    /// The VMM names this queue.
+    pub(super) fn name(&mut self, at: usize) {
+        self.named = self.named.max(at + 1);
     }
 
     /// Tells the VMM of the disk's size, if it may have another.
@@ -155,7 +163,7 @@ impl Device {
 
     /// Whether there are queues to be served.
     pub(super) fn wants_the_disk(&self) -> bool {
-        self.rings.iter().any(|ring| ring.is_ready() || ring.is_running())
+        self.rings[..self.named].iter().any(|ring| ring.is_ready() || ring.is_running())
     }
 
     /// Whether the VMM keeps what is under way for the next process.
@@ -203,11 +211,10 @@ impl Device {
 
     /// Begins to serve queues that are ready.
     pub(super) fn start_rings(&mut self) {
-        let ready: Vec<u16> =
-            (0..QUEUES_MAX).filter(|&at| self.rings[usize::from(at)].is_ready()).collect();
-        for at in ready {
-            let ring = &mut self.rings[usize::from(at)];
-            if let Err(why) = ring.start(&self.ram, self.inflight.as_ref(), self.features) {
+        for (at, ring) in (0..).zip(&mut self.rings[..self.named]) {
+            if ring.is_ready()
+                && let Err(why) = ring.start(&self.ram, self.inflight.as_ref(), self.features)
+            {
                 fail(ring, at, why, &mut self.broken);
             }
         }
@@ -238,20 +245,20 @@ impl Device {
             self.take_some();
         }
         self.submit();
-        for (at, ring) in (0..).zip(&mut self.rings) {
+        for (at, ring) in (0..).zip(&mut self.rings[..self.named]) {
             if let Err(why) = ring.tell(&self.ram) {
                 fail(ring, at, why, &mut self.broken);
             }
         }
         let takes_more = takes && self.jobs.count() < JOBS_MAX;
         let has_more = |ring: &Ring| ring.has_news() || takes_more && ring.has_more();
-        self.jobs.has_more() || self.rings.iter().any(has_more)
+        self.jobs.has_more() || self.rings[..self.named].iter().any(has_more)
     }
 
     /// Takes chains from queues, the first of which is another one each time.
     fn take_some(&mut self) {
-        let (count, mut left) = (self.rings.len(), TURN);
-        self.first = (self.first + 1) % count;
+        let (count, mut left) = (self.named, TURN);
+        self.first = (self.first + 1).checked_rem(count).unwrap_or(0);
         for at in (self.first..count).chain(0..self.first) {
             while left > 0 && self.rings[at].has_more() && self.jobs.count() < JOBS_MAX {
                 self.take(at);
@@ -320,6 +327,7 @@ impl Device {
         }
         // Whichever thread lets go of the device last has little to do.
         (self.ram, self.inflight, self.channel) = (Ram::default(), None, None);
+        self.named = 0;
         self.rings.clear();
         self.jobs.want_nothing();
     }

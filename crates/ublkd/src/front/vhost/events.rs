@@ -100,8 +100,12 @@ impl Events {
 
     /// The queues that were kicked since the last call.
     pub(super) fn take(&self) -> impl Iterator<Item = usize> + use<> {
-        let kicked = self.kicked.swap(0, Ordering::SeqCst);
-        (0..usize::from(QUEUES_MAX)).filter(move |queue| kicked & 1 << queue != 0)
+        let mut kicked = self.kicked.swap(0, Ordering::SeqCst);
+        std::iter::from_fn(move || {
+            let queue = kicked.trailing_zeros();
+            kicked &= kicked.checked_sub(1)?;
+            Some(queue as usize)
+        })
     }
 
     /// Whether a queue was kicked since the last [`Events::take`].

@@ -21,7 +21,7 @@ use raidcore::engine::{Op, RequestError};
 use raidcore::units::BLOCK_BYTES;
 
 use super::events::Events;
-use super::memory::{Ram, Segment};
+use super::memory::{Ram, Segment, Segments};
 use super::request::{FAILED, OK};
 use crate::front::extent::Extent;
 use crate::front::{MOVE_BYTES, RANGE_BLOCKS_MAX};
@@ -36,7 +36,7 @@ pub(super) struct Job {
     pub(super) head: u16,
     pub(super) op: Op,
     pub(super) fua: bool,
-    pub(super) data: Vec<Segment>,
+    pub(super) data: Segments,
     pub(super) skip: u64,
     pub(super) status: Segment,
     extent: Extent,
@@ -63,7 +63,7 @@ impl Job {
         (ring, head): (u16, u16),
         (op, fua): (Op, bool),
         range: Touched,
-        (data, skip, status): (Vec<Segment>, u64, Segment),
+        (data, skip, status): (Segments, u64, Segment),
     ) -> Self {
         let most = match op {
             Op::Read | Op::Write => volume.max_request_blocks(),

@@ -10,13 +10,12 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use vhost::vhost_user::message::VhostUserMemoryRegion;
-use vm_memory::{
-    Bytes, FileOffset, GuestAddress, GuestMemoryMmap, GuestMemoryRegion, GuestRegionMmap,
-    MmapRegion,
-};
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryRegion, GuestRegionMmap, MmapRegion};
 
 use super::fault::Guarded;
+use super::view::View;
 
 /// The most memory of a VM, 4 TiB: all connections together must leave addresses to this process.
 const BYTES_MAX: u64 = 4 << 40;
@@ -42,6 +41,9 @@ pub(super) enum Backing {
     Other,
 }
 
+/// Where a request's data are, most often in one piece or two.
+pub(super) type Segments = SmallVec<[Segment; 4]>;
+
 /// A piece of a request's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
@@ -56,7 +58,7 @@ pub(super) struct Segment {
 pub(super) struct Ram {
     // Before the mappings: what is unmapped must not be guarded any more.
     regions: Vec<Region>,
-    view: GuestMemoryMmap,
+    view: View,
 }
 
 struct Region {
@@ -75,7 +77,7 @@ impl Ram {
     pub(super) fn share(shared: Vec<(VhostUserMemoryRegion, File)>) -> io::Result<Self> {
         check_sum(shared.iter().map(|(region, _)| region.memory_size))?;
         let regions = shared.into_iter().map(|(region, file)| Region::map(&region, file));
-        let mut ram = Self { regions: regions.collect::<io::Result<_>>()?, view: Self::none() };
+        let mut ram = Self { regions: regions.collect::<io::Result<_>>()?, view: View::default() };
         ram.look()?;
         Ok(ram)
     }
@@ -122,7 +124,7 @@ impl Ram {
     }
 
     /// What the guest sees.
-    pub(super) fn view(&self) -> &GuestMemoryMmap {
+    pub(super) fn view(&self) -> &View {
         &self.view
     }
 
@@ -164,18 +166,11 @@ impl Ram {
         })
     }
 
-    fn none() -> GuestMemoryMmap {
-        GuestMemoryMmap::new()
-    }
-
     /// Makes the view of the regions.
     fn look(&mut self) -> io::Result<()> {
         let mut maps: Vec<_> = self.regions.iter().map(|region| Arc::clone(&region.map)).collect();
         maps.sort_by_key(|map| map.start_addr());
-        self.view = match maps.is_empty() {
-            true => Self::none(),
-            false => GuestMemoryMmap::from_arc_regions(maps).map_err(io::Error::other)?,
-        };
+        self.view = View::of(maps).map_err(io::Error::other)?;
         Ok(())
     }
 }

@@ -33,6 +33,7 @@ mod protocol;
 mod request;
 mod ring;
 mod session;
+mod view;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -39,9 +39,12 @@ fn unsupported<T>(what: &'static str) -> Result<T> {
 }
 
 impl Device {
-    fn at(&self, index: u32) -> Result<usize> {
+    fn at(&mut self, index: u32) -> Result<usize> {
         let at = usize::try_from(index).ok().filter(|&at| at < self.rings.len());
-        at.ok_or_else(|| failed(io::Error::other(format!("there is no queue {index}"))))
+        let at =
+            at.ok_or_else(|| failed(io::Error::other(format!("there is no queue {index}"))))?;
+        self.name(at);
+        Ok(at)
     }
 
     /// A queue that is not served. What a VMM changes of one that is would be of no effect.

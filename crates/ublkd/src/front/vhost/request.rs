@@ -6,10 +6,11 @@
 use raidcore::engine::Op;
 use virtio_bindings::bindings::virtio_blk as blk;
 use virtio_queue::desc::split::Descriptor;
-use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+use vm_memory::{Bytes, GuestAddress};
 
 use super::config::{DATA_BYTES_MAX, ID_BYTES, RANGE_SECTORS_MAX, SECTOR_BYTES, SEGMENTS_MAX};
-use super::memory::{Ram, Segment};
+use super::memory::{Ram, Segment, Segments};
+use super::view::View;
 use crate::volume::{Touched, Volume};
 
 /// The size of a request's head: its kind, and where.
@@ -44,9 +45,9 @@ pub(super) enum Broken {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Chain {
     /// What the guest has written.
-    readable: Vec<Segment>,
+    readable: Segments,
     /// What it lets be written.
-    writable: Vec<Segment>,
+    writable: Segments,
 }
 
 /// What is asked, and where its data are.
@@ -54,7 +55,7 @@ pub(super) struct Chain {
 pub(super) struct Asked {
     pub(super) what: What,
     /// Where data are to be had from, or go to, from byte `skip` on.
-    pub(super) data: Vec<Segment>,
+    pub(super) data: Segments,
     pub(super) skip: u64,
     /// Where the status goes.
     pub(super) status: Segment,
@@ -80,13 +81,8 @@ impl Chain {
     ///
     /// `virtio-queue`'s own iterator ends without an error where a chain is broken, and can't begin
     /// at a head that is not in the ring.
-    pub(super) fn follow(
-        memory: &GuestMemoryMmap,
-        table: u64,
-        size: u16,
-        head: u16,
-    ) -> Result<Self, Broken> {
-        let mut chain = Self { readable: Vec::new(), writable: Vec::new() };
+    pub(super) fn follow(memory: &View, table: u64, size: u16, head: u16) -> Result<Self, Broken> {
+        let mut chain = Self { readable: Segments::new(), writable: Segments::new() };
         let (mut table, mut size, mut index) = (table, u32::from(size), u32::from(head));
         let mut is_indirect = false;
         for _ in 0..DESCRIPTORS_MAX {
