@@ -198,7 +198,8 @@ impl Steering {
             let members: Vec<Flash> = members.collect();
             let missing = engine.array_health() != ArrayHealth::Online;
             let totals = engine.latency_totals();
-            controller.decide(now, &members, missing, &totals, &mut |member, order| {
+            let used = engine.staging_used();
+            controller.decide(now, &members, missing, &totals, used, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     host.order(now, device, order);
                 }

@@ -15,6 +15,13 @@ use crate::collect::{Flash, Limits, Order, Watch, Windows};
 use crate::scheme::Scheme;
 use crate::turn_trial::TurnTrial;
 
+/// Turns rest while more of the staging log is in use than this: what meets a member in its turn is staged, and there
+/// has to be room for it …
+const FULL: f64 = 0.6;
+
+/// … until no more than this is in use.
+const DRAINED: f64 = 0.3;
+
 /// An array's members, as a [`Controller`] sees them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Members {
@@ -132,17 +139,21 @@ impl Controller {
     }
 
     /// Looks at the members, and gives orders to some. `missing` is whether one is missing; `totals` is the
-    /// latency of requests so far, measured by the [policy](Scheme::place) of the same scheme.
+    /// latency of requests so far, measured by the [policy](Scheme::place) of the same scheme; `used` is the share
+    /// of the staging log that is in use.
     pub fn decide(
         &mut self,
         now: Instant,
         members: &[Flash],
         missing: bool,
         totals: &LatencyTotals,
+        used: f64,
         order: &mut dyn FnMut(usize, Order),
     ) {
         let Some(watch) = &mut self.watch else { return };
-        let rests = self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals));
+        let full = if watch.rests() { DRAINED } else { FULL };
+        let rests =
+            self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals) || used > full);
         if rests != watch.rests() {
             watch.set(if rests { None } else { self.scheme.collect(&self.members) });
             if rests {

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod array;
+mod burden;
 pub mod collect;
 mod controller;
 pub mod detect;

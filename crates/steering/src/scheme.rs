@@ -311,7 +311,7 @@ impl Scheme {
         let trials = self.tries.then(Default::default);
         let popular = self.by_the_paper.then(Default::default);
         let Self { writes, cache, by_the_paper: spares_rebuilds, .. } = *self;
-        let totals = Default::default();
+        let (totals, burden) = Default::default();
         let steer = Steer {
             reads,
             at_will: self.tries && !known.obeyed,
@@ -324,6 +324,7 @@ impl Scheme {
             popular,
             trials,
             totals,
+            burden,
         };
         (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn SteeringPolicy>)
     }

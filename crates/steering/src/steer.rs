@@ -9,6 +9,7 @@ use raidcore::engine::{
 };
 use raidcore::units::{Lba, MemberId};
 
+use crate::burden::Burden;
 use crate::detour_trial::DetourTrial;
 use crate::hedge::Hedge;
 use crate::hold::Cache;
@@ -84,6 +85,13 @@ const FULL_PRICE: u32 = 8;
 /// half as long again if all is staged. With half of this, and with half as much again, it does as well.
 const COPIES_PRICE: u32 = 8;
 
+/// What is staged counts as so many writes more: as header and data it is written to two members, and home later,
+/// as if it had not been staged. Each write more makes all requests take longer ([`Burden`]). So staging rests where
+/// more than about a quarter of the writes meet busy members: it would make more of them do so than it spares. With
+/// 3, more is staged under loads at which members collect for much of the time; with 6, writes gain less where they
+/// seldom do.
+const WRITES_MORE: f64 = 4.0;
+
 /// What the members leave to a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
@@ -133,6 +141,8 @@ pub struct Steer {
     pub trials: Option<[DetourTrial; 2]>,
     /// The latency of requests so far, if there are trials.
     pub totals: LatencyTotals,
+    /// What writes cost all requests, if there are trials.
+    pub burden: Burden,
 }
 
 impl Steer {
@@ -141,6 +151,17 @@ impl Steer {
         let trial = &mut trials[usize::from(!read)];
         trial.look(now, blocks);
         trial.choose(blocks, price)
+    }
+
+    /// What it costs others to stage a write, in calm writes.
+    fn price_of_staging(&self, Redirect { blocks, journaled, used, .. }: Redirect) -> u32 {
+        let calm = self.trials.as_ref().and_then(|[_, writes]| writes.calm(blocks));
+        let burden = calm.map_or(0.0, |calm| WRITES_MORE * self.burden.beside(calm)) as u32;
+        if !self.at_will {
+            return burden;
+        }
+        let copies = if journaled { 0 } else { COPIES_PRICE };
+        burden.saturating_add(copies + (used * f64::from(FULL_PRICE)) as u32)
     }
 }
 
@@ -180,15 +201,14 @@ impl SteeringPolicy for Steer {
     }
 
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {
-        let Redirect { blocks, staged, rebuilds, journaled, used, .. } = redirect;
+        let Redirect { blocks, staged, rebuilds, used, .. } = redirect;
         let spared = self.spares_rebuilds && rebuilds && used < KEPT;
         let cached = self.cache.takes() && blocks <= SMALL && used < CALM_KEPT;
         // A write of staged blocks that went home now would have to wait for a flush there.
         let fits = blocks <= SMALL || !self.at_will;
         let is_to = cached || fits && self.writes.is_some_and(|writes| writes.stages(redirect));
         let covers = staged && (self.writes.is_some() || self.cache.takes());
-        let copies = if journaled { 0 } else { COPIES_PRICE };
-        let price = if self.at_will { copies + (used * f64::from(FULL_PRICE)) as u32 } else { 0 };
+        let price = self.price_of_staging(redirect);
         spared || covers || is_to && self.pays(now, false, blocks, price)
     }
 
@@ -215,6 +235,7 @@ impl SteeringPolicy for Steer {
             trial.ended(blocks, way, took);
             if let Some(calm) = trial.calm(blocks) {
                 self.totals.add(took, calm);
+                self.burden.ended(read, took, calm);
             }
         }
     }

@@ -272,6 +272,8 @@ fn staged_of_1000(
         let stages = policy.stages(Instant::ORIGIN, busy);
         let (way, took) = if stages { (Way::Around, calm) } else { (Way::Home, home) };
         policy.ended(ended(way, took));
+        // Few writes meet busy members.
+        (0..100).for_each(|_| policy.ended(ended(Way::Calm, calm)));
         count += u32::from(stages);
     }
     count
@@ -309,5 +311,47 @@ fn what_saves_no_entry_of_a_journal_has_to_win_more_by_being_staged() {
         }
         assert!(staged(5, false) < 400, "{known:?}: 4 ms are won for 8");
         assert!(staged(20, false) > 900, "{known:?}: 19 ms are won for 8");
+    }
+}
+
+/// Of 1000 writes to busy members, each of which spares 19 ms if it is staged, those that are. After each write four
+/// reads end, one of which is this much `late`.
+fn staged_beside_late_reads(policy: &mut dyn SteeringPolicy, late: Duration) -> u32 {
+    let (calm, home) = (Duration::from_millis(1), Duration::from_millis(20));
+    let ended = |read, way, took| Outcome { read, blocks: 1, way, took };
+    for read in [true, false] {
+        (0..100).for_each(|_| policy.ended(ended(read, Way::Calm, calm)));
+    }
+    let busy = Redirect {
+        blocks: 1,
+        data_busy: true,
+        busy: true,
+        rebuilds: false,
+        staged: false,
+        journaled: true,
+        used: 0.0,
+    };
+    let mut count = 0;
+    for _ in 0..1000 {
+        let stages = policy.stages(Instant::ORIGIN, busy);
+        let (way, took) = if stages { (Way::Around, calm) } else { (Way::Home, home) };
+        policy.ended(ended(false, way, took));
+        (0..3).for_each(|_| policy.ended(ended(true, Way::Calm, calm)));
+        policy.ended(ended(true, Way::Home, calm + late));
+        count += u32::from(stages);
+    }
+    count
+}
+
+/// What is staged is written more often, so members collect for longer, and everybody waits for that.
+#[test]
+fn what_delays_others_for_longer_than_it_spares_is_not_staged() {
+    for (known, _) in evenkeel() {
+        let staged = |late| {
+            let (_, mut policy) = evenkeel().find(|(other, _)| *other == known).expect("it is one");
+            staged_beside_late_reads(&mut *policy, Duration::from_millis(late))
+        };
+        assert!(staged(3) > 900, "{known:?}: 19 ms are won for 12");
+        assert!(staged(8) < 400, "{known:?}: 19 ms are won for 32");
     }
 }

@@ -110,9 +110,9 @@ fn whoever_never_collects_is_not_left_alone() {
     }
 }
 
-#[test]
-fn members_whose_turns_rest_decide_by_themselves() {
-    let members = Members {
+/// Members that tell and obey.
+fn members() -> Members {
+    Members {
         count: MEMBERS as usize,
         redundancy: 1,
         telling: Set::first(MEMBERS as usize),
@@ -120,7 +120,33 @@ fn members_whose_turns_rest_decide_by_themselves() {
         windows: Windows::default(),
         limits: vec![Limits { start: 0.05, stop: 0.1, hard: 0.01, spare: 0.15 }; MEMBERS as usize],
         optimal: vec![1.0; MEMBERS as usize],
+    }
+}
+
+/// What meets a member in its turn is staged.
+#[test]
+fn turns_rest_while_there_is_no_room_for_what_they_have_staged() {
+    let scheme = Scheme::named("evenkeel").expect("it exists");
+    let mut controller = Controller::new(scheme, members(), Instant::ORIGIN);
+    let mut array = Array::new();
+    let mut orders = [Order::Auto; MEMBERS as usize];
+    let mut rests = |used| {
+        let members = array.step(10);
+        controller.decide(array.now, &members, false, &array.totals, used, &mut |member, order| {
+            orders[member] = order;
+        });
+        orders == [Order::Auto; MEMBERS as usize]
     };
+    assert!(!rests(0.0) && !rests(0.5), "there is room");
+    assert!(rests(0.7), "it is full");
+    assert!(rests(0.5), "it has to drain first");
+    assert!(!rests(0.2), "it has drained");
+    assert!(!rests(0.5), "there is room");
+}
+
+#[test]
+fn members_whose_turns_rest_decide_by_themselves() {
+    let members = members();
     let scheme = Scheme::named("evenkeel").expect("it exists");
     let mut controller = Controller::new(scheme, members.clone(), Instant::ORIGIN);
     let mut array = Array::new();
@@ -131,7 +157,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         let members = array.step(if alone_now { 10 } else { 20 });
         let collects = |member: &MemberId| members[member.index()].collecting;
         let collecting = Set::first(members.len()).filter(collects).collect();
-        controller.decide(array.now, &members, false, &array.totals, &mut |member, order| {
+        controller.decide(array.now, &members, false, &array.totals, 0.0, &mut |member, order| {
             orders[member] = order;
             asked += 1;
         });

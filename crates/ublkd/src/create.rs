@@ -33,7 +33,7 @@ use crate::flash::{Named, NewFlash, state_path};
 use crate::health::Readings;
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::paths::{shown, sync_directory};
-use crate::policy::Able;
+use crate::policy::{Able, PolicyError};
 use crate::random::random_uuid;
 use crate::signature::{Signature, has_blkid};
 pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
@@ -202,13 +202,7 @@ fn make<T>(
     }
     check_content(config, &opened, &mut notes)?;
     check_flash(config, &opened, &named)?;
-    Able {
-        in_log: false,
-        stages: config.staging_size().is_some() || !config.staging_devices.is_empty(),
-        takes_turns: named.iter().filter_map(|named| named.flash.as_ref()).any(NewFlash::obeys)
-            || opened.iter().any(Device::flash_obeys),
-    }
-    .check(config.policy)?;
+    check_policy(config, &opened, &named)?;
     let sizes = Sizes {
         member: used_blocks(config, &opened, &mut notes)?,
         staging_device: staging_device_blocks(config, &opened),
@@ -254,6 +248,24 @@ fn make<T>(
     }
     files.keep();
     Ok((Made { records, needs_resync: needs, notes }, planned))
+}
+
+/// Checks that an array of these devices can follow the policy.
+fn check_policy(
+    config: &CreateConfig,
+    opened: &[Device],
+    named: &[Named],
+) -> Result<(), PolicyError> {
+    let modelled = named.iter().filter_map(|named| named.flash.as_ref()).any(NewFlash::obeys)
+        || opened.iter().any(Device::flash_obeys);
+    // Drives are asked only if it matters.
+    let asks = !modelled && config.policy.needs_orders();
+    let able = Able {
+        in_log: false,
+        stages: config.staging_size().is_some() || !config.staging_devices.is_empty(),
+        takes_turns: modelled || asks && opened.iter().any(Device::could_have_windows),
+    };
+    able.check(config.policy)
 }
 
 /// The time in seconds since 1970.

@@ -102,7 +102,8 @@ impl PolicyError {
             ),
             Self::CachedLog { others, .. } => ("a log volume needs no cache", others),
             Self::NoTurns { others, .. } => (
-                "only modelled SSDs take turns so far, if they are made so \
+                "NVMe drives take turns in Predictable Latency Mode, past the block layer \
+                 (`evenkeel start --passthrough auto`), and modelled SSDs if they are made so \
                  (flash:PROFILE+told+obeys:PATH)",
                 others,
             ),

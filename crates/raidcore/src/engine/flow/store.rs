@@ -125,7 +125,6 @@ impl Engine {
     fn redirect(&self, id: JobId) -> Redirect {
         let job = &self.range.jobs[id];
         let busy = |role: Role| self.array.steering.is_busy(self.layout.member(job.stripe, role));
-        let (used, len) = self.range.staging.used();
         Redirect {
             blocks: job.piece_blocks(),
             data_busy: job.pieces.iter().any(|piece| busy(piece.role)),
@@ -133,7 +132,7 @@ impl Engine {
             rebuilds: self.array.background.rebuilds(),
             staged: job.log.covers,
             journaled: self.array.membership.record().consistency == Consistency::Journal,
-            used: used as f64 / len as f64,
+            used: self.staging_used(),
         }
     }
 
