@@ -19,6 +19,11 @@ impl Lull {
         self.since = calm.then(|| self.since.unwrap_or(now));
     }
 
+    /// Whether it is known already that users want something, or are `calm`.
+    pub(super) fn knows(&self, calm: bool) -> bool {
+        self.since.is_some() == calm
+    }
+
     /// From when on what is staged comes home: after a lull of `length` if the log is empty, and the sooner, the
     /// more of it is in use; at once from half of it on. `None` while users want something.
     pub(super) fn ends(&self, length: Duration, (used, len): (u64, u64)) -> Option<Instant> {
