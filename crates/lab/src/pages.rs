@@ -18,7 +18,22 @@ const INTENSIVE: f64 = 0.9;
 pub(crate) struct Pages {
     index: HashMap<(u32, u64), u32, BuildHasherDefault<Mixer>>,
     groups: Vec<Group>,
+    /// Accesses that are to be counted.
+    soon: Vec<(u32, Range<u64>, bool)>,
+    runs: Vec<Run>,
 }
+
+/// Accesses to pages of a group, of which it is known where they are counted.
+#[derive(Clone, Debug)]
+struct Run {
+    group: u32,
+    /// Within the group.
+    pages: Range<u8>,
+    read: bool,
+}
+
+/// Accesses that are counted at once.
+const AT_ONCE: usize = 64;
 
 /// A hash of numbers that costs little: one is looked up for each request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,33 +82,68 @@ pub(crate) struct Summary {
 
 impl Pages {
     /// Some 9 GB of groups.
-    const MAX: usize = 1 << 24;
+    const MAX: u32 = 1 << 24;
 
     /// Pages of a device are read or written. False if it is too much.
     pub(crate) fn touch(&mut self, device: u32, pages: Range<u64>, read: bool) -> bool {
+        let fits = self.find(device, pages, read);
+        self.count();
+        fits
+    }
+
+    /// The same, but it is counted with others, at the latest by [`Pages::catch_up`]: whatever it looks up is rarely
+    /// in the processor's cache, and is so read from memory for several at a time. What is too much is not counted.
+    pub(crate) fn touch_soon(&mut self, device: u32, pages: Range<u64>, read: bool) {
+        self.soon.push((device, pages, read));
+        if self.soon.len() == AT_ONCE {
+            self.catch_up();
+        }
+    }
+
+    /// Counts what is to be counted.
+    pub(crate) fn catch_up(&mut self) {
+        let mut soon = std::mem::take(&mut self.soon);
+        for (device, pages, read) in soon.drain(..) {
+            self.find(device, pages, read);
+        }
+        self.soon = soon;
+        self.count();
+    }
+
+    /// Finds out where accesses are counted. False if it is too much.
+    fn find(&mut self, device: u32, pages: Range<u64>, read: bool) -> bool {
         let mut page = pages.start;
         while page < pages.end {
             let (number, first) = (page / GROUP, page % GROUP);
-            let next = self.groups.len();
-            let index = *self.index.entry((device, number)).or_insert(next as u32) as usize;
-            if index == next {
+            let next = self.groups.len() as u32;
+            let group = *self.index.entry((device, number)).or_insert(next);
+            if group == next {
                 if next == Self::MAX {
                     return false;
                 }
                 self.groups.push(Group { reads: [0; GROUP as usize], writes: [0; GROUP as usize] });
             }
             let count = (pages.end - page).min(GROUP - first);
-            let group = &mut self.groups[index];
-            let counts = if read { &mut group.reads } else { &mut group.writes };
-            for accesses in &mut counts[first as usize..(first + count) as usize] {
-                *accesses = accesses.saturating_add(1);
-            }
+            self.runs.push(Run { group, pages: first as u8..(first + count) as u8, read });
             page += count;
         }
         true
     }
 
+    /// Counts the accesses of which it is known where.
+    fn count(&mut self) {
+        for Run { group, pages, read } in self.runs.drain(..) {
+            let group = &mut self.groups[group as usize];
+            let counts = if read { &mut group.reads } else { &mut group.writes };
+            for accesses in &mut counts[usize::from(pages.start)..usize::from(pages.end)] {
+                *accesses = accesses.saturating_add(1);
+            }
+        }
+    }
+
+    /// What has been counted.
     pub(crate) fn summary(&self) -> Summary {
+        debug_assert!(self.soon.is_empty(), "all is counted by then");
         let pairs = self.groups.iter().flat_map(|group| group.reads.iter().zip(&group.writes));
         let (mut all, mut read, mut written) = (Vec::new(), 0, 0);
         let (mut reads, mut writes) = (Intensity::default(), Intensity::default());
