@@ -19,9 +19,9 @@ impl Lull {
         self.since = calm.then(|| self.since.unwrap_or(now));
     }
 
-    /// Whether it is known already that users want something, or are `calm`.
-    pub(super) fn knows(&self, calm: bool) -> bool {
-        self.since.is_some() == calm
+    /// Whether they wanted nothing when that was looked at.
+    pub(super) fn is_on(&self) -> bool {
+        self.since.is_some()
     }
 
     /// From when on what is staged comes home: after a lull of `length` if the log is empty, and the sooner, the

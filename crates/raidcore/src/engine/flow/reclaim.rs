@@ -77,7 +77,7 @@ impl Engine {
             return true;
         }
         let calm = self.range.jobs.serve_no_user();
-        if !self.range.lull.knows(calm) || staging.haste(false) > Haste::No {
+        if self.range.lull.is_on() != calm || staging.haste(false) > Haste::No {
             return false;
         }
         match staging.dirty() {
@@ -88,6 +88,9 @@ impl Engine {
 
     /// From when on users are calm enough for what is staged to come home; `None` while they want something.
     fn lull_ends(&self) -> Option<Instant> {
+        if !self.range.lull.is_on() {
+            return None;
+        }
         self.range.lull.ends(self.array.steering.lull(), self.range.staging.used())
     }
 
