@@ -10,13 +10,22 @@ pub(crate) const PAGE: u64 = 4096;
 /// Pages that are counted together.
 const GROUP: u64 = 64;
 
+/// Groups in a row that are found by one table.
+const TABLE: u64 = 64;
+
+/// No group.
+const NONE: u32 = u32::MAX;
+
 /// A page is intensive if more than this share of its accesses is of one kind.
 const INTENSIVE: f64 = 0.9;
 
 /// Accesses per page, in groups of 64 pages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
+    /// The tables, by device and what they are of. Few enough that they and most tables are in the processor's cache.
     index: HashMap<(u32, u64), u32, BuildHasherDefault<Mixer>>,
+    /// The groups of so many in a row, or `NONE`.
+    tables: Vec<[u32; TABLE as usize]>,
     groups: Vec<Group>,
     /// Accesses that are to be counted.
     soon: Vec<(u32, Range<u64>, bool)>,
@@ -81,8 +90,8 @@ pub(crate) struct Summary {
 }
 
 impl Pages {
-    /// Some 9 GB of groups.
-    const MAX: u32 = 1 << 24;
+    /// Some 9 GB of groups, and at most half as much of tables.
+    const MAX: usize = 1 << 24;
 
     /// Pages of a device are read or written. False if it is too much.
     pub(crate) fn touch(&mut self, device: u32, pages: Range<u64>, read: bool) -> bool {
@@ -115,15 +124,23 @@ impl Pages {
         let mut page = pages.start;
         while page < pages.end {
             let (number, first) = (page / GROUP, page % GROUP);
-            let next = self.groups.len() as u32;
-            let group = *self.index.entry((device, number)).or_insert(next);
-            if group == next {
-                if next == Self::MAX {
+            let next = self.tables.len() as u32;
+            let table = *self.index.entry((device, number / TABLE)).or_insert(next);
+            if table == next {
+                if self.groups.len() == Self::MAX {
                     return false;
                 }
+                self.tables.push([NONE; TABLE as usize]);
+            }
+            let known = &mut self.tables[table as usize][(number % TABLE) as usize];
+            if *known == NONE {
+                if self.groups.len() == Self::MAX {
+                    return false;
+                }
+                *known = self.groups.len() as u32;
                 self.groups.push(Group { reads: [0; GROUP as usize], writes: [0; GROUP as usize] });
             }
-            let count = (pages.end - page).min(GROUP - first);
+            let (group, count) = (*known, (pages.end - page).min(GROUP - first));
             self.runs.push(Run { group, pages: first as u8..(first + count) as u8, read });
             page += count;
         }
