@@ -43,8 +43,9 @@ impl Engine {
     /// Whether a piece is to be discarded now.
     pub(super) fn trims_log(&self) -> bool {
         let staging = &self.range.staging;
-        self.trimmable().next().is_some()
+        !staging.to_be_trimmed().is_empty()
             && self.next_discard_at(staging.last_trim()).is_none_or(|at| at <= self.now)
+            && self.trimmable().next().is_some()
     }
 
     /// The members and staging devices of whose rings a piece may be discarded: those that serve
