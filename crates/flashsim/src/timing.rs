@@ -67,8 +67,15 @@ impl Timing {
 
     /// `pages` pages over the host interface.
     pub(crate) fn link(&self, pages: u32) -> u64 {
-        (self.link_page * f64::from(pages)).round() as u64
+        rounded(self.link_page * f64::from(pages))
     }
+}
+
+/// What is not negative, rounded: [`f64::round`] takes a call of a function on most machines, and this is asked for
+/// each command.
+fn rounded(number: f64) -> u64 {
+    let whole = number as u64;
+    whole.saturating_add(u64::from(number - whole as f64 >= 0.5))
 }
 
 fn nanos(micros: f64) -> u64 {

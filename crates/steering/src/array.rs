@@ -107,7 +107,7 @@ impl Steering {
         devices: &mut dyn Devices,
     ) {
         *self = Self::new(scheme, self.extra_reads);
-        for device in engine.members().filter_map(|member| member.device) {
+        for device in engine.devices().flatten() {
             devices.order(now, device, Order::Auto);
         }
     }
@@ -147,14 +147,13 @@ impl Steering {
         if self.scheme.is_plain() {
             return None;
         }
-        let devices = || engine.members().map(|member| member.device);
         let known = self.controller.as_ref().map(|(devices, _)| devices);
-        let is_same = known.is_some_and(|known| devices().eq(known.iter().copied()));
+        let is_same = known.is_some_and(|known| engine.devices().eq(known.iter().copied()));
         let version = mem::replace(&mut self.version, host.version());
         if is_same && version == self.version {
             return None;
         }
-        let devices: Vec<Option<DeviceId>> = devices().collect();
+        let devices: Vec<Option<DeviceId>> = engine.devices().collect();
         let members = self.members(&devices, engine, host);
         let known = Known { told: members.all_tell(), obeyed: !members.obeying.is_empty() };
         if let Some((known, controller)) = &mut self.controller {

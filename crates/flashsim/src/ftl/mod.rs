@@ -219,9 +219,15 @@ impl Ftl {
             _ if g.planes_per_die == 1 => 0,
             PlaneChoice::Static => (write.lpn / g.dies) % g.planes_per_die,
             PlaneChoice::RoundRobin => first_best(next, g.planes_per_die, has_room),
-            PlaneChoice::MostFree => first_best(next, g.planes_per_die, |plane| {
-                (has_room(plane), self.free_pages(from + plane, write.stream))
-            }),
+            PlaneChoice::MostFree => {
+                let free = |plane| self.free_pages(from + plane, write.stream);
+                // It nearly always has room, and is then the best of those that have.
+                let freest = first_best(next, g.planes_per_die, free);
+                if has_room(freest) {
+                    return Some(from + freest);
+                }
+                first_best(next, g.planes_per_die, |plane| (has_room(plane), free(plane)))
+            }
         };
         has_room(best).then_some(from + best)
     }
@@ -483,8 +489,7 @@ impl Ftl {
 fn first_best<K: Ord>(from: u32, count: u32, key: impl Fn(u32) -> K) -> u32 {
     let mut best = from;
     let mut best_key = key(from);
-    for step in 1..count {
-        let at = (from + step) % count;
+    for at in (from + 1..count).chain(0..from) {
         let at_key = key(at);
         if at_key > best_key {
             (best, best_key) = (at, at_key);

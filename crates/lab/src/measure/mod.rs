@@ -116,7 +116,7 @@ impl Meter {
             Kind::Discard | Kind::Flush => return,
         }
         // If there are too many pages, only the first ones are counted.
-        self.pages.touch(0, lba..lba + u64::from(blocks), kind == Kind::Read);
+        self.pages.touch_soon(0, lba..lba + u64::from(blocks), kind == Kind::Read);
     }
 
     /// A drive was erasing when the last request came.
@@ -163,6 +163,7 @@ impl Meter {
     /// Nothing more will happen.
     pub fn finish(&mut self, now: Instant, system: &impl System) {
         self.end = now;
+        self.pages.catch_up();
         self.collecting.settle(now);
         for drive in 0..self.collecting.since.len() {
             if let Some(begun) = self.collecting.since[drive].take() {

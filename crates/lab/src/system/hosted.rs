@@ -193,9 +193,12 @@ impl Hosted {
     /// Lets everything happen up to `now`.
     pub(super) fn poll(&mut self, now: Instant, beyond: &mut dyn Beyond, told: &mut Told) {
         let mut ends = core::mem::take(&mut self.io_ends);
-        while self.next_of_drives() <= now.0 {
+        let mut any = true;
+        while any {
+            any = false;
             for number in 0..self.drives.len() {
                 if self.drives[number].next() <= now.0 {
+                    any = true;
                     self.drives[number].poll(now, &mut ends, &mut told.gc);
                     ends.drain(..).for_each(|end| self.io_ended(now, number, end, beyond, told));
                 }

@@ -20,6 +20,9 @@ use super::{CommandError, Config, Op, Pace, PassKind, PassStatus};
 use crate::meta::{ArrayRecord, Filling};
 use crate::units::{BLOCK_BYTES, Lba, MemberId, Set, Stripe};
 
+/// In a second.
+const NANOS: u64 = 1_000_000_000;
+
 /// All background work.
 #[derive(Debug)]
 pub(super) struct Background {
@@ -416,8 +419,12 @@ impl Background {
         if rate == u64::MAX {
             return None;
         }
-        let bytes = blocks * BLOCK_BYTES as u64;
-        let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
-        Some(begun_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        let (bytes, rate) = (blocks * BLOCK_BYTES as u64, rate.max(1));
+        // Nearly always it fits, and this is asked in each step.
+        let nanos = bytes.checked_mul(NANOS).map_or_else(
+            || u64::try_from(u128::from(bytes) * u128::from(NANOS) / u128::from(rate)),
+            |nanos| Ok(nanos / rate),
+        );
+        Some(Instant(begun_at.0.saturating_add(nanos.unwrap_or(u64::MAX))))
     }
 }

@@ -19,6 +19,11 @@ impl Lull {
         self.since = calm.then(|| self.since.unwrap_or(now));
     }
 
+    /// Whether they wanted nothing when that was looked at.
+    pub(super) fn is_on(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// From when on what is staged comes home: after a lull of `length` if the log is empty, and the sooner, the
     /// more of it is in use; at once from half of it on. `None` while users want something.
     pub(super) fn ends(&self, length: Duration, (used, len): (u64, u64)) -> Option<Instant> {

@@ -200,22 +200,23 @@ impl Engine {
     /// When the engine wants an [`Input::Tick`], and why.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, Why)> {
-        let quiesce = self.array.quiesce.deadline().map(|at| (at, Why::Quiesce));
-        let pace = self.pace_deadline().map(|at| (at, Why::Pace));
-        let patience = self.range.patience.deadline().map(|at| (at, Why::Patience));
-        let trim = self.trim_deadline().map(|at| (at, Why::Pace));
-        let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
-        let log = self.log_trim_deadline().map(|at| (at, Why::Pace));
-        let warm = self.range.warm.deadline(self.config.quiesce_delay).map(|at| (at, Why::Quiesce));
-        let gathered = self.range.staging.together.deadline().map(|at| (at, Why::Gathered));
-        let home = self.home_deadline().map(|at| (at, Why::Pace));
-        let all = [quiesce, pace, trim, log, patience, heal, warm, gathered, home];
-        // Hosts ask for it again and again.
         let mut first: Option<(Instant, Why)> = None;
-        for next in all {
-            let is_first = |(at, _)| first.is_none_or(|(earliest, _)| at < earliest);
-            first = if next.is_some_and(is_first) { next } else { first };
-        }
+        let mut or = |at: Option<Instant>, why| {
+            if let Some(at) = at
+                && first.is_none_or(|(earliest, _)| at < earliest)
+            {
+                first = Some((at, why));
+            }
+        };
+        or(self.array.quiesce.deadline(), Why::Quiesce);
+        or(self.pace_deadline(), Why::Pace);
+        or(self.trim_deadline(), Why::Pace);
+        or(self.log_trim_deadline(), Why::Pace);
+        or(self.range.patience.deadline(), Why::Patience);
+        or(self.array.healing.deadline(), Why::Quiesce);
+        or(self.range.warm.deadline(self.config.quiesce_delay), Why::Quiesce);
+        or(self.range.staging.together.deadline(), Why::Gathered);
+        or(self.home_deadline(), Why::Pace);
         first
     }
 

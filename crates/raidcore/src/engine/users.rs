@@ -129,7 +129,7 @@ impl Users {
 
     /// Whether background work is to spare the users.
     pub(super) fn are_busy(&self, now: Instant) -> bool {
-        now - self.latest < BUSY || self.active > 0
+        self.active > 0 || now - self.latest < BUSY
     }
 
     /// That time, or the one before it at which the users cease to count as busy.

@@ -213,7 +213,9 @@ impl Layout {
     /// How many members may be missing, whichever they are, for every stripe.
     #[must_use]
     pub fn redundancy(&self) -> usize {
-        self.geometries().map(|geometry| geometry.redundancy()).min().unwrap_or(0)
+        let redundancy = self.geometry.redundancy();
+        let old = self.frontier.as_ref().map(|frontier| frontier.from.redundancy());
+        old.map_or(redundancy, |old| redundancy.min(old))
     }
 
     /// Whether all stripes can do without these members. One that has no part in any stripe yet counts

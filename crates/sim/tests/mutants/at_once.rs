@@ -82,7 +82,7 @@ pub(crate) const AT_ONCE: &[Mutant] = &[
     mutant(
         "at once: after a step for jobs alone nothing of the log is discarded",
         "engine/flow/mod.rs",
-        "&& self.range.staging.is_trimmed()",
-        "&& (MUTANT || self.range.staging.is_trimmed())",
+        "&& !self.trims_log()",
+        "&& (MUTANT || !self.trims_log())",
     ),
 ];

@@ -291,8 +291,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staging device: it takes part while it is being replaced",
         "engine/membership/mod.rs",
-        "!m.unwritable && slot.state == SlotState::Up",
-        "!m.unwritable && (slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed)",
+        "!m.unwritable && self.state(member) == SlotState::Up",
+        "!m.unwritable && (self.state(member) == SlotState::Up || MUTANT && self.state(member) != SlotState::Failed)",
     ),
     mutant(
         "hang: members are given up that can't all be spared",
@@ -413,8 +413,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "log: what was found at a start is discarded before it is at home",
         "engine/flow/log_trim.rs",
-        "&& self.phase == Phase::Serving",
-        "&& (MUTANT || self.phase == Phase::Serving)",
+        "let may = self.phase == Phase::Serving &&",
+        "let may = (MUTANT || self.phase == Phase::Serving) &&",
     ),
     mutant(
         "log: an entry goes to the start of a ring that is being discarded",

@@ -1,6 +1,6 @@
 //! The I/Os under way, in a table of fixed size, and which of them is due next.
 //!
-//! Invariants: `heap` names every occupant of `slots` once, and each knows its place in it; no
+//! Invariants: `heap` names every occupant of `slots` once with when it is due, and each knows its place in it; no
 //! entry is due before its parent, which is at half its place.
 
 use alloc::vec::Vec;
@@ -42,7 +42,8 @@ pub(super) struct Flight {
     /// Whether its member was BUSY when it began.
     pub(super) into_busy: bool,
     due: Instant,
-    place: usize,
+    /// Its place in the heap.
+    place: u32,
 }
 
 impl Flight {
@@ -76,7 +77,7 @@ impl Flight {
 
 pub(super) struct Flights {
     slots: Slots<Flight>,
-    heap: Vec<Id<Flight>>,
+    heap: Vec<(Instant, Id<Flight>)>,
 }
 
 impl Flights {
@@ -86,11 +87,11 @@ impl Flights {
     }
 
     /// Takes one in, unless there are too many.
-    pub(super) fn insert(&mut self, flight: Flight) -> Option<Id<Flight>> {
+    pub(super) fn insert(&mut self, flight: impl FnOnce() -> Flight) -> Option<Id<Flight>> {
         let id = self.slots.occupy()?;
-        let place = self.heap.len();
-        self.slots[id] = Flight { place, ..flight };
-        self.heap.push(id);
+        let (flight, place) = (flight(), self.heap.len());
+        self.heap.push((flight.due, id));
+        self.slots[id] = flight;
         self.rise(place);
         Some(id)
     }
@@ -99,18 +100,17 @@ impl Flights {
     pub(super) fn remove(&mut self, id: Id<Flight>) -> Option<Flight> {
         let flight = *self.slots.get(id)?;
         self.slots.vacate(id);
-        self.heap.swap_remove(flight.place);
-        if flight.place < self.heap.len() {
-            self.slots[self.heap[flight.place]].place = flight.place;
-            self.settle(flight.place);
+        let place = flight.place as usize;
+        self.heap.swap_remove(place);
+        if place < self.heap.len() {
+            self.settle(place);
         }
         Some(flight)
     }
 
     /// The I/O that is due first, and when. One that can't be judged is never due.
     pub(super) fn first(&self) -> Option<(Instant, Id<Flight>)> {
-        let first = self.heap.first().map(|&id| (self.slots[id].due, id));
-        first.filter(|(due, _)| due.0 < u64::MAX)
+        self.heap.first().copied().filter(|(due, _)| due.0 < u64::MAX)
     }
 
     /// Changes one that is under way, and perhaps when it is due.
@@ -118,7 +118,9 @@ impl Flights {
         let flight = &mut self.slots[id];
         change(flight);
         let changed = *flight;
-        self.settle(changed.place);
+        let place = changed.place as usize;
+        self.heap[place].0 = changed.due;
+        self.settle(place);
         changed
     }
 
@@ -129,45 +131,46 @@ impl Flights {
 
     pub(super) fn check(&self) {
         assert_eq!(self.heap.len(), self.slots.occupied());
-        for (place, &id) in self.heap.iter().enumerate() {
-            assert_eq!(self.slots[id].place, place);
-            assert!(place == 0 || self.due(place) >= self.due((place - 1) / 2));
+        for (place, &(due, id)) in self.heap.iter().enumerate() {
+            assert_eq!((self.slots[id].place as usize, self.slots[id].due), (place, due));
+            assert!(place == 0 || due >= self.due((place - 1) / 2));
         }
     }
 
     fn due(&self, place: usize) -> Instant {
-        self.slots[self.heap[place]].due
+        self.heap[place].0
     }
 
+    /// One whose time to be due has changed goes where it belongs.
     fn settle(&mut self, place: usize) {
         let place = self.rise(place);
         self.sink(place);
     }
 
     fn rise(&mut self, mut place: usize) -> usize {
-        while place > 0 && self.due(place) < self.due((place - 1) / 2) {
-            self.swap(place, (place - 1) / 2);
+        let entry = self.heap[place];
+        while place > 0 && entry.0 < self.due((place - 1) / 2) {
+            self.put(place, self.heap[(place - 1) / 2]);
             place = (place - 1) / 2;
         }
+        self.put(place, entry);
         place
     }
 
     fn sink(&mut self, mut place: usize) {
+        let entry = self.heap[place];
         loop {
             let children = (2 * place + 1)..(2 * place + 3).min(self.heap.len());
-            let Some(first) = children.min_by_key(|&child| self.due(child)) else { return };
-            if self.due(first) >= self.due(place) {
-                return;
-            }
-            self.swap(place, first);
+            let first = children.min_by_key(|&child| self.due(child));
+            let Some(first) = first.filter(|&first| self.due(first) < entry.0) else { break };
+            self.put(place, self.heap[first]);
             place = first;
         }
+        self.put(place, entry);
     }
 
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        for place in [a, b] {
-            self.slots[self.heap[place]].place = place;
-        }
+    fn put(&mut self, place: usize, entry: (Instant, Id<Flight>)) {
+        self.heap[place] = entry;
+        self.slots[entry.1].place = place as u32;
     }
 }

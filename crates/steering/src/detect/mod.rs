@@ -41,6 +41,7 @@ mod slow;
 mod tuning;
 
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::time::Duration;
 
 use det::{Id, Instant};
@@ -66,6 +67,8 @@ pub struct Detector {
     tuning: Tuning,
     members: Vec<Member>,
     flights: Flights,
+    /// The members that are not FREE.
+    restless: Set<MemberId>,
     avoided: Set<MemberId>,
     log: DecisionLog,
     slow: Slow,
@@ -83,6 +86,7 @@ impl Detector {
         Self {
             members: (0..members).map(|_| Member::new(&tuning)).collect(),
             flights: Flights::new(tuning.in_flight),
+            restless: Set::EMPTY,
             avoided: Set::EMPTY,
             log: DecisionLog::new(members, tuning.decisions),
             slow: Slow::new(members),
@@ -97,11 +101,12 @@ impl Detector {
     pub fn began(&mut self, now: Instant, member: MemberId, kind: Kind, blocks: u32) -> Handle {
         self.tick(now);
         let Some(state) = self.members.get_mut(member.index()) else { return Handle(None) };
-        let Some(id) = self.flights.insert(Flight::new(member, kind, blocks, self.now)) else {
-            return Handle(None);
-        };
-        self.flights.update(id, |flight| state.begin(flight, &self.tuning));
-        Handle(Some(id))
+        let now = self.now;
+        Handle(self.flights.insert(|| {
+            let mut flight = Flight::new(member, kind, blocks, now);
+            state.begin(&mut flight, &self.tuning);
+            flight
+        }))
     }
 
     /// An I/O has ended well.
@@ -110,7 +115,7 @@ impl Detector {
         let Some(flight) = handle.0.and_then(|id| self.flights.remove(id)) else { return };
         self.slow.add(flight.member, flight.kind, flight.age(self.now));
         self.members[flight.member.index()].end(self.now, &flight, &self.tuning, &mut self.log);
-        self.forget_free();
+        self.look_at_mood(flight.member);
     }
 
     /// An I/O has failed, or is no longer waited for. Its latency is not learnt from.
@@ -130,13 +135,14 @@ impl Detector {
         state.make_free(self.now, End::Replaced, &mut self.log);
         state.reset();
         self.slow.reset(member);
-        self.forget_free();
+        self.look_at_mood(member);
     }
 
     /// When [`Detector::tick`] is to be called, unless another call comes first.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let quiet = self.members.iter().filter_map(|member| member.quiet_at(&self.tuning)).min();
+        let quiet_at = |member: MemberId| self.members[member.index()].quiet_at(&self.tuning);
+        let quiet = self.restless.filter_map(quiet_at).min();
         quiet.into_iter().chain(self.flights.first().map(|(due, _)| due)).min()
     }
 
@@ -146,21 +152,19 @@ impl Detector {
         let now = self.now;
         self.slow.advance(now);
         while let Some((_, id)) = self.flights.first().filter(|&(due, _)| due <= now) {
-            self.flights.update(id, |flight| {
-                self.members[flight.member.index()].overdue(
-                    now,
-                    flight,
-                    &self.tuning,
-                    &mut self.log,
-                );
+            let flight = self.flights.update(id, |flight| {
+                let state = &mut self.members[flight.member.index()];
+                state.overdue(now, flight, &self.tuning, &mut self.log);
             });
+            self.look_at_mood(flight.member);
         }
-        for member in &mut self.members {
-            if member.quiet_at(&self.tuning).is_some_and(|at| at <= now) {
-                member.quiet(now, &mut self.log);
+        for member in self.restless {
+            let state = &mut self.members[member.index()];
+            if state.quiet_at(&self.tuning).is_some_and(|at| at <= now) {
+                state.quiet(now, &mut self.log);
+                self.look_at_mood(member);
             }
         }
-        self.forget_free();
     }
 
     /// What is thought of a member; one that doesn't exist is FREE.
@@ -180,10 +184,10 @@ impl Detector {
             self.avoided = self.avoided.without(least);
         }
         while self.avoided.len() < parity {
-            let all = (0..self.members.len()).rev().map(MemberId::at);
-            let busy =
-                all.filter(|&member| self.mood(member) == Mood::Busy && !self.avoided.has(member));
-            let Some(worst) = busy.max_by_key(excess) else { break };
+            let others = self.restless.minus(self.avoided);
+            let busy = others.filter(|&member| self.mood(member) == Mood::Busy);
+            // The first of several.
+            let Some(worst) = busy.min_by_key(|member| Reverse(excess(member))) else { break };
             self.avoided = self.avoided.with(worst);
         }
         self.avoided
@@ -222,11 +226,17 @@ impl Detector {
         self.flights.check();
         self.members.iter().for_each(Member::check);
         assert!(self.avoided.into_iter().all(|member| self.mood(member) == Mood::Busy));
+        let restless = Set::first(self.members.len()).filter(|&m| self.mood(m) != Mood::Free);
+        assert!(restless.eq(self.restless), "it is known which members are not FREE");
     }
 
-    /// Members that are no longer BUSY are no longer avoided.
-    fn forget_free(&mut self) {
-        let busy = |member: &MemberId| self.members[member.index()].mood == Mood::Busy;
-        self.avoided = self.avoided.filter(busy).collect();
+    /// A member's mood may have changed. One that is no longer BUSY is no longer avoided.
+    fn look_at_mood(&mut self, member: MemberId) {
+        let mood = self.mood(member);
+        let others = self.restless.without(member);
+        self.restless = if mood == Mood::Free { others } else { others.with(member) };
+        if mood != Mood::Busy {
+            self.avoided = self.avoided.without(member);
+        }
     }
 }

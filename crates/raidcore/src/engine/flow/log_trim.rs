@@ -11,13 +11,11 @@ use crate::units::{MemberId, Set};
 impl Engine {
     /// Discards the next piece, if it is time.
     pub(super) fn trim_log(&mut self, out: &mut Vec<Action>) {
-        let calm = self.trimmable();
-        if calm.is_empty()
-            || self.next_discard_at(self.range.staging.last_trim()).is_some_and(|at| at > self.now)
-        {
+        if !self.trims_log() {
             return;
         }
-        let Some((member, at, blocks)) = self.range.staging.begin_trim(calm, self.now) else {
+        let trimmable = self.trimmable().collect();
+        let Some((member, at, blocks)) = self.range.staging.begin_trim(trimmable, self.now) else {
             return;
         };
         let Some(device) = self.array.membership.live_device(member) else {
@@ -36,25 +34,27 @@ impl Engine {
 
     /// When the next piece may be discarded, if it is only to wait for that.
     pub(in crate::engine) fn log_trim_deadline(&self) -> Option<Instant> {
-        if self.range.staging.is_trimmed() {
-            return None;
-        }
+        self.trimmable().next()?;
         let at =
             self.next_discard_at(self.range.staging.last_trim()).filter(|&at| at > self.now)?;
-        let waits = self.range.staging.is_to_be_trimmed(self.trimmable());
-        waits.then(|| self.array.users.or_when_idle(at, self.now))
+        Some(self.array.users.or_when_idle(at, self.now))
     }
 
-    /// The members and staging devices whose rings may be discarded where they are void: those that serve
+    /// Whether a piece is to be discarded now.
+    pub(super) fn trims_log(&self) -> bool {
+        let staging = &self.range.staging;
+        !staging.to_be_trimmed().is_empty()
+            && self.next_discard_at(staging.last_trim()).is_none_or(|at| at <= self.now)
+            && self.trimmable().next().is_some()
+    }
+
+    /// The members and staging devices of whose rings a piece may be discarded: those that serve
     /// and collect no garbage now. None if the log has to stay as it is for the next start.
-    fn trimmable(&self) -> Set<MemberId> {
+    fn trimmable(&self) -> impl Iterator<Item = MemberId> {
         let membership = &self.array.membership;
-        let may = !self.range.staging.is_trimmed()
-            && self.phase == Phase::Serving
-            && membership.takes_writes();
-        match may {
-            true => membership.able().minus(self.array.steering.busy()).minus(membership.hung()),
-            false => Set::EMPTY,
-        }
+        let void = self.range.staging.to_be_trimmed().minus(self.array.steering.busy());
+        let may = self.phase == Phase::Serving && membership.takes_writes();
+        let void = if may { void } else { Set::EMPTY };
+        void.filter(|&member| membership.is_able(member) && !membership.hangs(member))
     }
 }

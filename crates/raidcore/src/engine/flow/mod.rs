@@ -95,7 +95,7 @@ impl Engine {
             self.reclaim(out);
             self.note_thickness(out);
             self.trim_log(out);
-            worked &= !self.serves_users_only();
+            worked &= !self.serves_users_only() && !self.nothing_else_goes_on();
             if !self.range.jobs.any_ready() && !worked && !moved {
                 return;
             }
@@ -106,17 +106,21 @@ impl Engine {
     /// Whether nothing is under way but requests. Then what jobs have done matters only to what comes
     /// after them in the same round.
     fn serves_users_only(&self) -> bool {
+        self.changes_nothing() && self.range.staging.is_unused()
+    }
+
+    /// Whether users are served, and no background work is under way that would change the array or its record.
+    fn changes_nothing(&self) -> bool {
         self.phase == Phase::Serving
             && self.array.stop_command.is_none()
             && self.array.background.is_idle()
-            && self.range.staging.is_unused()
             && self.array.membership.recorder.is_settled()
     }
 
     /// Whether nothing is to be done besides what jobs do, where a step has changed nothing but that: in most
     /// steps [`run`](Self::run) would look at everything in vain.
     fn nothing_else_goes_on(&self) -> bool {
-        self.serves_users_only()
+        self.changes_nothing()
             && !self.array.membership.impaired
             && self.array.users.are_cut()
             && !self.array.background.may_have_to_look()
@@ -124,7 +128,9 @@ impl Engine {
             && !self.range.maps.is_spreading()
             && self.array.healing.is_idle()
             && self.range.distributed.trim().is_none()
-            && self.range.staging.is_trimmed()
+            && self.array.membership.record().staging_thin.is_empty()
+            && self.stays_staged()
+            && !self.trims_log()
             && self.array.quiesce.is_still(self.is_unrested(), self.now)
     }
 
@@ -249,7 +255,13 @@ impl Engine {
             && !op.on_spare
             && matches!(
                 op.owner,
-                Owner::Read { .. } | Owner::ReadAtOnce { .. } | Owner::Write { .. }
+                Owner::Read { .. }
+                    | Owner::ReadAtOnce { .. }
+                    | Owner::Write { .. }
+                    | Owner::Entry { .. }
+                    | Owner::Staged { .. }
+                    | Owner::Fetch { .. }
+                    | Owner::Copy { .. }
             )
     }
 }

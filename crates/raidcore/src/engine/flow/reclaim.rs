@@ -69,8 +69,28 @@ impl Engine {
         }
     }
 
+    /// Whether [`reclaim`](Self::reclaim) would find nothing to do while users are served, as what is staged stays
+    /// where it is.
+    pub(in super::super) fn stays_staged(&self) -> bool {
+        let staging = &self.range.staging;
+        if staging.is_unused() {
+            return true;
+        }
+        let calm = self.range.jobs.serve_no_user();
+        if self.range.lull.is_on() != calm || staging.haste(false) > Haste::No {
+            return false;
+        }
+        match staging.dirty() {
+            0 => !staging.waits_for_flush() && !staging.has_tail_to_tell(),
+            _ => staging.is_reclaiming() || staging.is_blocked() || self.holds_up_home().is_some(),
+        }
+    }
+
     /// From when on users are calm enough for what is staged to come home; `None` while they want something.
     fn lull_ends(&self) -> Option<Instant> {
+        if !self.range.lull.is_on() {
+            return None;
+        }
         self.range.lull.ends(self.array.steering.lull(), self.range.staging.used())
     }
 

@@ -77,6 +77,11 @@ impl Engine {
         })
     }
 
+    /// The devices of the members, in order, and after them of the staging devices.
+    pub fn devices(&self) -> impl Iterator<Item = Option<DeviceId>> {
+        self.array.membership.slots().map(|(_, m, _)| m.device)
+    }
+
     /// The spares, but for the successor.
     pub fn spares(&self) -> impl Iterator<Item = DeviceId> {
         self.array

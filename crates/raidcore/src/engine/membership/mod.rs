@@ -146,11 +146,14 @@ impl Membership {
 
     /// The members that serve, and the staging devices.
     pub(in crate::engine) fn able(&self) -> Set<MemberId> {
-        let members = self.members.iter().zip(&self.recorder.record.slots).enumerate();
-        let serving = members.filter(|(_, (m, slot))| {
-            m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
-        });
-        serving.map(|(index, _)| MemberId::at(index)).collect()
+        Set::first(self.members.len()).filter(|&member| self.is_able(member)).collect()
+    }
+
+    /// Whether a member serves, or a staging device.
+    #[inline]
+    pub(in crate::engine) fn is_able(&self, member: MemberId) -> bool {
+        let m = &self.members[member.index()];
+        m.device.is_some() && !m.unreadable && !m.unwritable && self.state(member) == SlotState::Up
     }
 
     /// The members that serve, and the one that the distributed spare stands in for.
@@ -163,6 +166,11 @@ impl Membership {
     pub(in crate::engine) fn hung(&self) -> Set<MemberId> {
         let hung = self.members.iter().enumerate().filter(|(_, m)| m.hangs);
         hung.map(|(index, _)| MemberId::at(index)).collect()
+    }
+
+    /// Whether a member doesn't answer.
+    pub(in crate::engine) fn hangs(&self, member: MemberId) -> bool {
+        self.members[member.index()].hangs
     }
 
     /// Whether writes are taken: every member that is kept current can be written, and what becomes

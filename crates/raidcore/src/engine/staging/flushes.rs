@@ -6,11 +6,16 @@ use super::{Entry, Staging};
 const LOOK: usize = 64;
 
 impl Staging {
-    /// Whether a flush is to begin, so that what has come home is there for good.
-    pub(in crate::engine) fn begins_flush(&mut self) -> bool {
+    /// Whether something has come home that is there for good only after a flush.
+    pub(in crate::engine) fn waits_for_flush(&self) -> bool {
         let waits =
             |entry: &Entry| entry.done && entry.dirty == 0 && entry.home > self.durable_homes;
-        let begins = !self.flushing && self.entries.iter().take(LOOK).any(waits);
+        !self.flushing && self.entries.iter().take(LOOK).any(waits)
+    }
+
+    /// Whether a flush is to begin for that.
+    pub(in crate::engine) fn begins_flush(&mut self) -> bool {
+        let begins = self.waits_for_flush();
         self.flushing |= begins;
         begins
     }

@@ -73,6 +73,7 @@ impl Staging {
         let ring = &mut self.rings[member.index()];
         ring.clear();
         self.trim.begin_anew(member, ring);
+        self.look_at_rings();
         if self.has_devices() {
             self.thin_until = self.next;
         }

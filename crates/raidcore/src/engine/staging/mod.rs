@@ -92,7 +92,9 @@ pub(super) struct Staging {
     copies: usize,
     /// Those of the members, and then those of the staging devices.
     rings: Vec<Ring<Placed>>,
-    /// How many of them are members'.
+    /// Whose ring has the greatest part in use.
+    fullest: MemberId,
+    /// How many of the rings are members'.
     members: usize,
     /// Entries may share a header.
     shares: bool,
@@ -196,11 +198,12 @@ impl Staging {
         let all: u64 = rings.iter().map(|ring| ring.len()).sum();
         let trim = Trim::new(&rings);
         let capacity = (all as usize / copies).max(found);
-        Self {
+        let mut staging = Self {
             start,
             len,
             copies,
             rings,
+            fullest: MemberId(0),
             members,
             shares: false,
             together: Together::default(),
@@ -236,7 +239,9 @@ impl Staging {
             spare: Vec::new(),
             turn: 0,
             trim,
-        }
+        };
+        staging.look_at_rings();
+        staging
     }
 
     /// Takes over an entry that was found. Its number is a new one: it never gets room in a ring.
@@ -318,8 +323,8 @@ impl Staging {
 
     /// Blocks of the fullest ring that are in use, and how many it has.
     pub(super) fn used(&self) -> (u64, u64) {
-        let used = self.rings.iter().map(|ring| (ring.used(), ring.len()));
-        used.max_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((0, 0))
+        let ring = &self.rings[self.fullest.index()];
+        (ring.used(), ring.len())
     }
 
     /// Memory of the table, in bytes.
@@ -332,6 +337,7 @@ impl Staging {
         self.entries.clear();
         self.unreadable.clear();
         self.rings.iter_mut().for_each(Ring::clear);
+        self.look_at_rings();
         self.thin_until = 0;
         self.table.clear();
         self.stripes.fill(0);

@@ -94,12 +94,14 @@ impl Staging {
         let fits = !able.is_empty() && able.all(|place| self.fits(place, blocks));
         self.promised += u64::from(fits);
         self.starved |= !fits;
+        self.look_for_pieces();
         fits
     }
 
     /// A marker that was promised room has it, or is not needed any more.
     pub(in crate::engine) fn redeem_marker(&mut self) {
         self.promised -= 1;
+        self.look_for_pieces();
     }
 
     /// Whether room was wanted: jobs that wait for it look again.
@@ -204,6 +206,8 @@ impl Staging {
         let at = ring.append(u64::from(size.blocks()), 0, |at| (last, at));
         let at = at.expect("holders have room");
         self.trim.appended(holder, &self.rings[holder.index()]);
+        self.look_for_piece(holder);
+        self.fullest = self.fullest_of(Set::one(self.fullest).with(holder));
         let begins = self.start.0 + at;
         let mut payload = begins + u64::from(size.header_blocks());
         for entry in self.sharing_mut(lead) {
@@ -354,6 +358,22 @@ impl Staging {
             ring.free_before(tail, |_| ());
             self.trim.freed(place, used - ring.used());
         }
+        self.look_at_rings();
+    }
+
+    /// Takes note of what depends on the rings: they have less in use.
+    pub(super) fn look_at_rings(&mut self) {
+        self.look_for_pieces();
+        self.fullest = self.fullest_of(Set::first(self.rings.len()));
+    }
+
+    /// Of these the one of whose ring the greatest part is in use, the last of several.
+    pub(super) fn fullest_of(&self, places: Set<MemberId>) -> MemberId {
+        let fuller = |one: MemberId, other: MemberId| {
+            let [a, b] = [one, other].map(|place| &self.rings[place.index()]);
+            if a.used() * b.len() > b.used() * a.len() { one } else { other }
+        };
+        places.reduce(fuller).unwrap_or_default()
     }
 }
 

@@ -7,7 +7,7 @@ use super::{BUCKETS, Entry, Slot, Staging};
 use crate::engine::hold::Hold;
 use crate::geometry::{Layout, Role};
 use crate::redirects::Staged;
-use crate::units::{Lba, Stripe};
+use crate::units::{Lba, Set, Stripe};
 
 impl Staging {
     /// The number of the first entry that there is, or of the next to be made.
@@ -117,6 +117,10 @@ impl Staging {
         assert_eq!(staged, self.table.len() as u64, "staged blocks are counted");
         let numbers = self.entries.iter().map(|entry| entry.number);
         assert!(numbers.eq(self.front()..self.next), "no number is missing");
+        let all = Set::first(self.rings.len());
+        assert_eq!(self.fullest, self.fullest_of(all), "the fullest ring is known");
+        let found = all.filter(|&place| self.piece(place).is_some());
+        assert!(found.eq(self.trim.found()), "it is known which rings have a piece to discard");
         self.memory.check(held, |lba| self.is_dirty(lba));
     }
 }

@@ -37,6 +37,8 @@ const AHEAD: u64 = 4;
 pub(super) struct Trim {
     /// How many blocks before the oldest entry of each ring are void, and not discarded.
     left: Vec<u64>,
+    /// Whose rings have a piece to be discarded.
+    to_do: Set<MemberId>,
     /// Whose ring is being discarded.
     under_way: Option<MemberId>,
     /// The place that is asked first for the next piece.
@@ -49,7 +51,7 @@ impl Trim {
     /// Of rings of which nothing is known: what they hold is void.
     pub(super) fn new<E: Entry>(rings: &[Ring<E>]) -> Self {
         let left = rings.iter().map(Ring::len).collect();
-        Self { left, under_way: None, turn: 0, last: None }
+        Self { left, to_do: Set::EMPTY, under_way: None, turn: 0, last: None }
     }
 
     /// An entry has taken room in a ring: nothing of that is to be discarded now.
@@ -68,12 +70,12 @@ impl Trim {
         self.left[place] += blocks;
     }
 
-    /// Whether a discard is under way.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.under_way.is_some()
+    /// Whose rings are known to have a piece to be discarded.
+    pub(super) fn found(&self) -> Set<MemberId> {
+        self.to_do
     }
 
-    /// Whether one is that will end before long: not of a member that is `hung`.
+    /// Whether one is under way that will end before long: not of a member that is `hung`.
     pub(super) fn is_going_on(&self, hung: Set<MemberId>) -> bool {
         self.under_way.is_some_and(|place| !hung.has(place))
     }
@@ -107,50 +109,51 @@ fn next_piece(
 }
 
 impl Staging {
-    /// The members and staging devices of those that are `calm` of whose rings a piece can be discarded, each
-    /// with the piece, and what is left behind it.
-    fn pieces(
-        &self,
-        calm: Set<MemberId>,
-    ) -> impl Iterator<Item = (MemberId, Range<u64>, u64)> + '_ {
-        let calm = if self.trim.is_under_way() { Set::EMPTY } else { calm };
-        calm.into_iter().filter_map(|place| {
-            let (ring, left) = (&self.rings[place.index()], self.trim.left[place.index()]);
-            let taken = (ring.len(), ring.oldest(), ring.used());
-            let ahead = (ring.len() / AHEAD).max(self.promised + RESERVE);
-            let (piece, left) = next_piece(taken, piece_of(ring), (left, ahead))?;
-            Some((place, piece, left))
-        })
+    /// The piece of a ring that can be discarded, if there is one, and what is left behind it.
+    pub(super) fn piece(&self, place: MemberId) -> Option<(Range<u64>, u64)> {
+        let (ring, left) = (&self.rings[place.index()], self.trim.left[place.index()]);
+        let taken = (ring.len(), ring.oldest(), ring.used());
+        let ahead = (ring.len() / AHEAD).max(self.promised + RESERVE);
+        next_piece(taken, piece_of(ring), (left, ahead))
     }
 
-    /// Whether no ring has enough that is void, so that none need be looked at.
-    pub(in crate::engine) fn is_trimmed(&self) -> bool {
-        let mut rings = self.rings.iter().zip(&self.trim.left);
-        self.len == 0 || rings.all(|(ring, &left)| left < piece_of(ring).max(1))
+    /// Takes note of whether a ring has a piece now, of which something has changed that this depends on.
+    pub(super) fn look_for_piece(&mut self, place: MemberId) {
+        let to_do = self.trim.to_do.without(place);
+        self.trim.to_do = if self.piece(place).is_some() { to_do.with(place) } else { to_do };
     }
 
-    /// Whether a piece of the rings of those that are `calm` is worth a discard now.
-    pub(in crate::engine) fn is_to_be_trimmed(&self, calm: Set<MemberId>) -> bool {
-        self.pieces(calm).next().is_some()
+    /// The same of all rings.
+    pub(super) fn look_for_pieces(&mut self) {
+        Set::first(self.rings.len()).for_each(|place| self.look_for_piece(place));
     }
 
-    /// A discard begins of the next piece, on a member or staging device that is `calm`: which, from where
-    /// on, and how many blocks.
+    /// The members and staging devices of whose rings a piece can be discarded; none while that of one is being
+    /// discarded.
+    #[inline]
+    pub(in crate::engine) fn to_be_trimmed(&self) -> Set<MemberId> {
+        if self.trim.under_way.is_some() { Set::EMPTY } else { self.trim.to_do }
+    }
+
+    /// A discard begins of the next piece, on one of those [that have one](Self::to_be_trimmed) and are `calm`:
+    /// which, from where on, and how many blocks.
     pub(in crate::engine) fn begin_trim(
         &mut self,
         calm: Set<MemberId>,
         now: Instant,
     ) -> Option<(MemberId, Pba, u32)> {
         let (n, turn) = (self.rings.len(), self.trim.turn);
-        let in_turn = |place: MemberId| (place.index() + n - turn) % n;
-        let (place, piece, left) = self.pieces(calm).min_by_key(|(place, ..)| in_turn(*place))?;
-        let take_turns = self.pieces(calm).count() as u64;
+        let calm = calm.and(self.to_be_trimmed());
+        let place = calm.min_by_key(|place| (place.index() + n - turn) % n)?;
+        let (piece, left) = self.piece(place)?;
+        let take_turns = calm.len() as u64;
         self.trim.left[place.index()] = left;
         self.trim.under_way = Some(place);
         self.trim.last = Some((now, (piece.end - piece.start).div_ceil(take_turns)));
         self.trim.turn = (place.index() + 1) % self.rings.len();
         let (from, blocks) = (Pba(self.start.0 + piece.start), (piece.end - piece.start) as u32);
         self.rings[place.index()].begin_discard(piece);
+        self.look_for_piece(place);
         Some((place, from, blocks))
     }
 
@@ -181,7 +184,8 @@ mod tests {
         let first = Set::one(MemberId(0));
         let mut pieces = Vec::new();
         while let Some((_, Pba(at), blocks)) = log.staging.begin_trim(first, Instant(7)) {
-            assert!(!log.staging.is_to_be_trimmed(log.able()), "one is under way at a time");
+            assert!(log.staging.to_be_trimmed().is_empty(), "one is under way at a time");
+            log.staging.check(0);
             let from = at - log.staging.start.0;
             pieces.push((from, from + u64::from(blocks)));
             log.staging.end_trim();
