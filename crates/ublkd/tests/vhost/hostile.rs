@@ -210,6 +210,9 @@ fn memory_that_vanishes_ends_its_connection_only() {
 fn a_counter_that_is_full_is_not_waited_for() {
     let world = World::new();
     let mut vm = world.vm(2);
+    // The queue is served from here on: what is asked of one that is stopped first stays there.
+    vm.ask(1, WRITE, 160, Data::Out(&pattern(0, 1)));
+    vm.wait(1);
     vm.fill_call(1);
     for lba in 0..3 {
         vm.ask(1, WRITE, lba * 8, Data::Out(&pattern(lba, 1)));

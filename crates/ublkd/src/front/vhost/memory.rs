@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use vhost::vhost_user::message::VhostUserMemoryRegion;
-use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryRegion, GuestRegionMmap, MmapRegion};
+use vm_memory::{FileOffset, GuestAddress, GuestMemoryRegion, GuestRegionMmap, MmapRegion};
 
 use super::fault::Guarded;
 use super::view::View;
@@ -149,7 +149,7 @@ impl Ram {
             let count = rest.len().min(bytes);
             let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
             rest = later;
-            self.view.read_slice(now, at).ok()?;
+            self.view.read(now, at)?;
             Some(rest.is_empty())
         })
     }
@@ -161,7 +161,7 @@ impl Ram {
         each(to, skip, |at, bytes| {
             let (now, later) = rest.split_at(rest.len().min(bytes));
             rest = later;
-            self.view.write_slice(now, at).ok()?;
+            self.view.write(now, at)?;
             Some(rest.is_empty())
         })
     }

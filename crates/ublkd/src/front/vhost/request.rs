@@ -6,7 +6,7 @@
 use raidcore::engine::Op;
 use virtio_bindings::bindings::virtio_blk as blk;
 use virtio_queue::desc::split::Descriptor;
-use vm_memory::{Bytes, GuestAddress};
+use vm_memory::{ByteValued, GuestAddress};
 
 use super::config::{DATA_BYTES_MAX, ID_BYTES, RANGE_SECTORS_MAX, SECTOR_BYTES, SEGMENTS_MAX};
 use super::memory::{Ram, Segment, Segments};
@@ -91,8 +91,9 @@ impl Chain {
             }
             let at = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES);
             let at = at.ok_or(Broken::NoMemory)?;
-            let read = memory.read_obj::<Descriptor>(GuestAddress(at));
-            let descriptor = read.map_err(|_| Broken::NoMemory)?;
+            let mut descriptor = Descriptor::default();
+            let read = memory.read(descriptor.as_mut_slice(), GuestAddress(at));
+            read.ok_or(Broken::NoMemory)?;
             if descriptor.refers_to_indirect_table() {
                 let bytes = descriptor.len();
                 if is_indirect || bytes == 0 || !u64::from(bytes).is_multiple_of(DESCRIPTOR_BYTES) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use vm_memory::guest_memory::{GuestMemoryBackendSliceIterator, GuestMemorySliceIterator, Result};
 use vm_memory::{
-    GuestAddress, GuestMemory, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion,
+    Bytes, GuestAddress, GuestMemory, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion,
     GuestRegionCollectionError, GuestRegionMmap, MemoryRegionAddress, Permissions, VolatileSlice,
 };
 
@@ -30,6 +30,31 @@ impl View {
         }
         GuestMemoryMmap::from_arc_regions(regions).map(Self)
     }
+
+    /// Copies what lies there; none if not all of it is in memory.
+    pub(super) fn read(&self, to: &mut [u8], at: GuestAddress) -> Option<()> {
+        match self.in_one(at, to.len()) {
+            Some(slice) => (slice.copy_to(to) == to.len()).then_some(()),
+            None => self.read_slice(to, at).ok(),
+        }
+    }
+
+    /// Copies something there; none if not all of that is in memory.
+    pub(super) fn write(&self, from: &[u8], at: GuestAddress) -> Option<()> {
+        let Some(slice) = self.in_one(at, from.len()) else {
+            return self.write_slice(from, at).ok();
+        };
+        slice.copy_from(from);
+        Some(())
+    }
+
+    /// A range, if all of it lies in one region.
+    fn in_one(&self, at: GuestAddress, bytes: usize) -> Option<VolatileSlice<'_>> {
+        self.0.iter().find_map(|region| {
+            let offset = at.0.checked_sub(region.start_addr().0)?;
+            region.get_slice(MemoryRegionAddress(offset), bytes).ok()
+        })
+    }
 }
 
 impl GuestMemory for View {
@@ -46,11 +71,7 @@ impl GuestMemory for View {
         bytes: usize,
         _: Permissions,
     ) -> Result<impl GuestMemorySliceIterator<'a, ()>> {
-        let within = |region: &'a GuestRegionMmap| {
-            let offset = at.0.checked_sub(region.start_addr().0)?;
-            region.get_slice(MemoryRegionAddress(offset), bytes).ok()
-        };
-        Ok(match self.0.iter().find_map(within).filter(|_| bytes > 0) {
+        Ok(match self.in_one(at, bytes).filter(|_| bytes > 0) {
             Some(slice) => Slices::One(Some(slice)),
             None => Slices::Several(GuestMemoryBackend::get_slices(&self.0, at, bytes)),
         })
@@ -79,7 +100,7 @@ impl<'a> GuestMemorySliceIterator<'a, ()> for Slices<'a> {}
 
 #[cfg(test)]
 mod tests {
-    use vm_memory::{Bytes, MmapRegion};
+    use vm_memory::MmapRegion;
 
     use super::*;
 
@@ -94,13 +115,16 @@ mod tests {
         let view = View::of(regions).expect("apart");
         let written: Vec<u8> = (0..100).collect();
         for at in [0x1000, 0x1f9c, 0x1fb0, 0x1fff, 0x2000, 0x2f9c, 0x8000] {
-            view.write_slice(&written, GuestAddress(at)).expect("in memory");
-            let mut read = vec![0; written.len()];
-            view.read_slice(&mut read, GuestAddress(at)).expect("in memory");
-            assert_eq!(read, written, "at {at:#x}");
+            view.write(&written, GuestAddress(at)).expect("in memory");
+            let (mut read, mut loaded) = (vec![0; written.len()], vec![0; written.len()]);
+            view.read(&mut read, GuestAddress(at)).expect("in memory");
+            view.read_slice(&mut loaded, GuestAddress(at)).expect("in memory");
+            assert_eq!((&read, &loaded), (&written, &written), "at {at:#x}");
         }
         for at in [0, 0xfff, 0x2f9d, 0x2fff, 0x3000, 0x7fff, 0x9000, u64::MAX] {
             let range = GuestAddress(at);
+            assert_eq!(view.read(&mut [0; 100], range), None, "{at:#x}");
+            assert_eq!(view.write(&[0; 100], range), None, "{at:#x}");
             view.read_slice(&mut [0; 100], range).expect_err("not all of it is in memory");
             assert!(!GuestMemory::check_range(&view, range, 100, Permissions::Read), "{at:#x}");
         }
