@@ -308,8 +308,7 @@ impl World {
         }
         self.grow();
         self.spoil_free_memory();
-        checks::warm::are_as_at_home(self);
-        checks::kept::are_as_logged(self);
+        checks::after_a_step(self);
         self.give_up();
     }
 

@@ -85,4 +85,22 @@ pub(crate) const AT_ONCE: &[Mutant] = &[
         "&& !self.trims_log()",
         "&& (MUTANT || !self.trims_log())",
     ),
+    mutant(
+        "at once: after a step for jobs alone nothing that is staged comes home",
+        "engine/flow/mod.rs",
+        "&& self.stays_staged()",
+        "&& (MUTANT || self.stays_staged())",
+    ),
+    mutant(
+        "at once: after a step for jobs alone nothing comes to rest",
+        "engine/flow/mod.rs",
+        "&& self.array.quiesce.is_still(self.is_unrested(), self.now)",
+        "&& (MUTANT || self.array.quiesce.is_still(self.is_unrested(), self.now))",
+    ),
+    mutant(
+        "rest: what is written during a flush comes to rest with the next write",
+        "engine/flow/quiesce.rs",
+        "// What was written meanwhile wants the next one.\n            self.array.quiesce.end();",
+        "self.array.quiesce.end(); if MUTANT && self.flushed_for_good() { self.clear_rested(out); self.write_tails(out); self.record_filled(out); return; }",
+    ),
 ];

@@ -14,17 +14,18 @@ impl Engine {
     /// the watermark of a rebuild is recorded.
     pub(super) fn quiesce(&mut self, out: &mut Vec<Action>) {
         if let Some(ticket) = self.array.quiesce.flush() {
-            if self.array.flusher.is_over(ticket) {
-                self.array.quiesce.end();
-                if self.flushed_for_good() {
-                    self.clear_rested(out);
-                    self.write_tails(out);
-                    self.record_filled(out);
-                } else {
-                    self.range.regions.rest_no_more();
-                }
+            if !self.array.flusher.is_over(ticket) {
+                return;
             }
-            return;
+            // What was written meanwhile wants the next one.
+            self.array.quiesce.end();
+            if self.flushed_for_good() {
+                self.clear_rested(out);
+                self.write_tails(out);
+                self.record_filled(out);
+            } else {
+                self.range.regions.rest_no_more();
+            }
         }
         if self.array.quiesce.waits(self.now) {
             return;
