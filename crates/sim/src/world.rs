@@ -303,13 +303,14 @@ impl World {
             self.whole_at = self.model.now();
         }
         self.engine().check();
-        if let Some(array) = self.machine.cached() {
-            array.cache().check();
-        }
+        self.machine.cached().into_iter().for_each(|array| array.cache().check());
         self.grow();
         self.spoil_free_memory();
-        checks::after_a_step(self);
+        checks::warm::are_as_at_home(self);
+        checks::kept::are_as_logged(self);
         self.give_up();
+        let under_way = self.ios.len() + self.work.computes.len();
+        checks::said::is_all(&mut self.machine, self.now, under_way);
     }
 
     /// A host may give back the memory of free buffers at any time.

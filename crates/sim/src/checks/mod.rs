@@ -12,12 +12,3 @@ pub(crate) mod said;
 pub(crate) mod streams;
 pub(crate) mod volatile;
 pub(crate) mod warm;
-
-use crate::world::World;
-
-/// What holds after each step.
-pub(crate) fn after_a_step(world: &mut World) {
-    warm::are_as_at_home(world);
-    kept::are_as_logged(world);
-    said::is_all(world);
-}
