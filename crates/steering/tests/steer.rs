@@ -249,15 +249,23 @@ fn what_is_staged_waits_for_a_lull_unless_members_take_turns() {
     }
 }
 
+const CALM: Duration = Duration::from_millis(1);
+
+fn ended(read: bool, way: Way, took: Duration) -> Outcome {
+    Outcome { read, blocks: 1, way, took }
+}
+
 /// What is staged of 1000 writes to busy members, in whose absence a write takes as long as one that is staged.
+/// After each of them the requests `beside` it end.
 fn staged_of_1000(
     policy: &mut dyn SteeringPolicy,
     home: Duration,
     (journaled, used): (bool, f64),
+    beside: &[Outcome],
 ) -> u32 {
-    let calm = Duration::from_millis(1);
-    let ended = |way, took| Outcome { read: false, blocks: 1, way, took };
-    (0..100).for_each(|_| policy.ended(ended(Way::Calm, calm)));
+    for read in [true, false] {
+        (0..100).for_each(|_| policy.ended(ended(read, Way::Calm, CALM)));
+    }
     let busy = Redirect {
         blocks: 1,
         data_busy: true,
@@ -270,21 +278,31 @@ fn staged_of_1000(
     let mut count = 0;
     for _ in 0..1000 {
         let stages = policy.stages(Instant::ORIGIN, busy);
-        let (way, took) = if stages { (Way::Around, calm) } else { (Way::Home, home) };
-        policy.ended(ended(way, took));
-        // Few writes meet busy members.
-        (0..100).for_each(|_| policy.ended(ended(Way::Calm, calm)));
+        let (way, took) = if stages { (Way::Around, CALM) } else { (Way::Home, home) };
+        policy.ended(ended(false, way, took));
+        beside.iter().for_each(|&outcome| policy.ended(outcome));
         count += u32::from(stages);
     }
     count
+}
+
+/// Few writes meet busy members.
+fn many_calm_writes() -> [Outcome; 100] {
+    [ended(false, Way::Calm, CALM); 100]
 }
 
 #[test]
 fn the_fuller_the_log_the_more_a_write_has_to_win_by_being_staged_on_members_that_collect_as_they_like()
  {
     for (known, mut policy) in evenkeel() {
-        let mut staged =
-            |home, used| staged_of_1000(&mut *policy, Duration::from_millis(home), (true, used));
+        let mut staged = |home, used| {
+            staged_of_1000(
+                &mut *policy,
+                Duration::from_millis(home),
+                (true, used),
+                &many_calm_writes(),
+            )
+        };
         assert_eq!(staged(1, 0.1), 1000, "{known:?}: there is room");
         if known.obeyed {
             assert_eq!(staged(1, 0.8), 1000, "{known:?}: the next turn comes soon");
@@ -302,7 +320,12 @@ fn the_fuller_the_log_the_more_a_write_has_to_win_by_being_staged_on_members_tha
 fn what_saves_no_entry_of_a_journal_has_to_win_more_by_being_staged() {
     for (known, mut policy) in evenkeel() {
         let mut staged = |home, journaled| {
-            staged_of_1000(&mut *policy, Duration::from_millis(home), (journaled, 0.0))
+            staged_of_1000(
+                &mut *policy,
+                Duration::from_millis(home),
+                (journaled, 0.0),
+                &many_calm_writes(),
+            )
         };
         assert_eq!(staged(5, true), 1000, "{known:?}: its entry would be written, too");
         if known.obeyed {
@@ -314,42 +337,16 @@ fn what_saves_no_entry_of_a_journal_has_to_win_more_by_being_staged() {
     }
 }
 
-/// Of 1000 writes to busy members, each of which spares 19 ms if it is staged, those that are. After each write four
-/// reads end, one of which is this much `late`.
-fn staged_beside_late_reads(policy: &mut dyn SteeringPolicy, late: Duration) -> u32 {
-    let (calm, home) = (Duration::from_millis(1), Duration::from_millis(20));
-    let ended = |read, way, took| Outcome { read, blocks: 1, way, took };
-    for read in [true, false] {
-        (0..100).for_each(|_| policy.ended(ended(read, Way::Calm, calm)));
-    }
-    let busy = Redirect {
-        blocks: 1,
-        data_busy: true,
-        busy: true,
-        rebuilds: false,
-        staged: false,
-        journaled: true,
-        used: 0.0,
-    };
-    let mut count = 0;
-    for _ in 0..1000 {
-        let stages = policy.stages(Instant::ORIGIN, busy);
-        let (way, took) = if stages { (Way::Around, calm) } else { (Way::Home, home) };
-        policy.ended(ended(false, way, took));
-        (0..3).for_each(|_| policy.ended(ended(true, Way::Calm, calm)));
-        policy.ended(ended(true, Way::Home, calm + late));
-        count += u32::from(stages);
-    }
-    count
-}
-
 /// What is staged is written more often, so members collect for longer, and everybody waits for that.
 #[test]
 fn what_delays_others_for_longer_than_it_spares_is_not_staged() {
     for (known, _) in evenkeel() {
         let staged = |late| {
             let (_, mut policy) = evenkeel().find(|(other, _)| *other == known).expect("it is one");
-            staged_beside_late_reads(&mut *policy, Duration::from_millis(late))
+            let calm = ended(true, Way::Calm, CALM);
+            let late = ended(true, Way::Home, CALM + Duration::from_millis(late));
+            let home = Duration::from_millis(20);
+            staged_of_1000(&mut *policy, home, (true, 0.0), &[calm, calm, calm, late])
         };
         assert!(staged(2) > 900, "{known:?}: 19 ms are won for 12");
         assert!(staged(6) < 400, "{known:?}: 19 ms are won for 36");
