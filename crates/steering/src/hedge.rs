@@ -24,6 +24,9 @@ const READS: Late = Late { percent: 75, medians: 3 };
 
 const STAGED: Late = Late { percent: 90, medians: 3 };
 
+/// The percentile of what those take that wait for no other.
+const FAST: u32 = 10;
+
 /// Reads that have to have ended before the first deadline is known, and before each new one.
 const ENOUGH: u32 = 64;
 
@@ -31,7 +34,7 @@ const ENOUGH: u32 = 64;
 const WINDOW: u16 = 2048;
 
 /// Reads of more blocks are large: they are judged apart from small ones.
-const SMALL: u32 = 16;
+pub(crate) const SMALL: u32 = 16;
 
 #[derive(Clone, Debug)]
 struct Class {
@@ -39,11 +42,18 @@ struct Class {
     took: Histogram,
     since: u32,
     patience: Option<Duration>,
+    queueing: Duration,
 }
 
 impl Class {
     fn new(late: Late) -> Self {
-        Self { late, took: Histogram::new(WINDOW), since: 0, patience: None }
+        Self {
+            late,
+            took: Histogram::new(WINDOW),
+            since: 0,
+            patience: None,
+            queueing: Duration::ZERO,
+        }
     }
 
     fn ended(&mut self, took: Duration) {
@@ -52,8 +62,10 @@ impl Class {
         if self.since >= ENOUGH {
             self.since = 0;
             let Late { percent, medians } = self.late;
-            let late = self.took.percentile(percent).max(medians * self.took.median());
+            let median = self.took.median();
+            let late = self.took.percentile(percent).max(medians * median);
             self.patience = Some(Duration::from_nanos(late));
+            self.queueing = Duration::from_nanos(median - self.took.percentile(FAST));
         }
     }
 }
@@ -81,6 +93,13 @@ impl Hedge {
     #[must_use]
     pub fn patience(&self, blocks: u32) -> Option<Duration> {
         self.classes[usize::from(blocks > SMALL)].patience
+    }
+
+    /// For how long most requests of this many blocks wait for others: by so much the median is longer than what
+    /// the fastest take.
+    #[must_use]
+    pub fn queueing(&self, blocks: u32) -> Duration {
+        self.classes[usize::from(blocks > SMALL)].queueing
     }
 
     /// A request has ended.

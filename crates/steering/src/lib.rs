@@ -15,6 +15,7 @@ mod controller;
 pub mod detect;
 pub mod detour_trial;
 pub mod hedge;
+pub mod hedge_trial;
 mod histogram;
 pub mod hold;
 pub mod popularity;

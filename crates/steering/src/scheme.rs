@@ -312,10 +312,12 @@ impl Scheme {
         let popular = self.by_the_paper.then(Default::default);
         let Self { writes, cache, by_the_paper: spares_rebuilds, .. } = *self;
         let (totals, burden) = Default::default();
+        let at_will = self.tries && !known.obeyed;
         let steer = Steer {
             reads,
-            at_will: self.tries && !known.obeyed,
+            at_will,
             hedge,
+            hedge_trial: at_will.then(Default::default),
             hedge_staged,
             writes,
             cache,

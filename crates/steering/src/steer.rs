@@ -12,6 +12,7 @@ use raidcore::units::{Lba, MemberId};
 use crate::burden::Burden;
 use crate::detour_trial::DetourTrial;
 use crate::hedge::Hedge;
+use crate::hedge_trial::HedgeTrial;
 use crate::hold::Cache;
 use crate::popularity::Popularity;
 
@@ -122,6 +123,8 @@ pub struct Steer {
     pub at_will: bool,
     /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
+    /// The trial whether hedging reads pays, if the scheme has it.
+    pub hedge_trial: Option<HedgeTrial>,
     /// When staged writes are written to others, too, if ever.
     pub hedge_staged: Option<Hedge>,
     /// About writes.
@@ -136,7 +139,7 @@ pub struct Steer {
     /// Which blocks are worth a copy; none if no copies are made.
     pub popular: Option<Popularity>,
     /// For reads and writes, the trials whether detours pay, if the scheme has them: a way that
-    /// loses is not taken.
+    /// loses is not taken. Reads that are hedged have one of their own.
     pub trials: Option<[DetourTrial; 2]>,
     /// The latency of requests so far, if there are trials.
     pub totals: LatencyTotals,
@@ -167,12 +170,16 @@ impl Steer {
 impl SteeringPolicy for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
         let Some(budget) = &mut self.reads else { return false };
-        // A read that has taken long is at home already, so all of the other reads come on top.
-        let price = if self.at_will { detour.extra.div_ceil(detour.blocks.max(1)) } else { 0 };
+        if let (Some(trial), Some(hedge)) = (&mut self.hedge_trial, &self.hedge) {
+            // The read is at home already, so all of the other reads come on top.
+            let more = detour.extra.div_ceil(detour.blocks.max(1));
+            let price = hedge.queueing(detour.blocks).saturating_mul(more);
+            return trial.hedges(now, detour.blocks, price) && budget.takes(detour);
+        }
         // A detour that slows no request costs nothing.
         let trials = self.trials.as_ref();
-        let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks, price));
-        is_free || budget.takes(detour) && self.pays(now, true, detour.blocks, price)
+        let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks, 0));
+        is_free || budget.takes(detour) && self.pays(now, true, detour.blocks, 0)
     }
 
     fn detours(&self) -> bool {
@@ -215,12 +222,8 @@ impl SteeringPolicy for Steer {
         self.popular.as_mut().is_some_and(|popular| popular.reads(home, first, blocks))
     }
 
-    fn ended(&mut self, Outcome { read, blocks, mut way, took }: Outcome) {
-        if read && self.at_will && way != Way::Around {
-            // Only what takes long is led around, and has to be compared with what does.
-            let late = self.hedge.as_ref().and_then(|hedge| hedge.patience(blocks));
-            way = if late.is_some_and(|late| took > late) { Way::Home } else { Way::Calm };
-        }
+    fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {
+        let late = self.hedge.as_ref().and_then(|hedge| hedge.patience(blocks));
         let hedge = match (read, way) {
             (true, _) => &mut self.hedge,
             (false, Way::Around) => &mut self.hedge_staged,
@@ -231,11 +234,22 @@ impl SteeringPolicy for Steer {
         }
         if let Some(trials) = &mut self.trials {
             let trial = &mut trials[usize::from(!read)];
-            trial.ended(blocks, way, took);
+            if !read || self.hedge_trial.is_none() {
+                trial.ended(blocks, way, took);
+            } else if way != Way::Around && late.is_none_or(|late| took <= late) {
+                // What was not late was calm, whether its member counted as busy or not.
+                trial.ended(blocks, Way::Calm, took);
+            }
             if let Some(calm) = trial.calm(blocks) {
                 self.totals.add(took, calm);
                 self.burden.ended(read, took, calm);
             }
+        }
+    }
+
+    fn hedged(&mut self, blocks: u32, took: Duration, home: Duration) {
+        if let Some(trial) = &mut self.hedge_trial {
+            trial.ended(blocks, took, home);
         }
     }
 
@@ -245,6 +259,10 @@ impl SteeringPolicy for Steer {
 
     fn tell(&self, judged: &mut dyn FnMut(Judged)) {
         let Some([reads, writes]) = &self.trials else { return };
-        reads.judged(true).chain(writes.judged(false)).for_each(judged);
+        match &self.hedge_trial {
+            Some(trial) => trial.judged(|blocks| reads.calm(blocks)).for_each(&mut *judged),
+            None => reads.judged(true).for_each(&mut *judged),
+        }
+        writes.judged(false).for_each(judged);
     }
 }

@@ -8,6 +8,7 @@ use raidcore::meta::PolicyName;
 use raidcore::units::{Lba, MemberId};
 use steering::detour_trial::DetourTrial;
 use steering::hedge::Hedge;
+use steering::hedge_trial::HedgeTrial;
 use steering::hold::CACHES;
 use steering::popularity::Popularity;
 use steering::scheme::{SCHEMES, Scheme};
@@ -80,34 +81,78 @@ fn patience_ends_after_three_medians_and_where_one_read_in_four_takes_longer() {
     assert_eq!(policy.patience(Instant::ORIGIN, 256), None, "nothing is known of large ones");
 }
 
-/// Where only late reads are tried elsewhere, those that were not late say nothing about waiting: they took about as
-/// long as calm ones, and a detour begins late.
-#[test]
-fn late_reads_are_compared_with_late_reads() {
-    let trials = Some([DetourTrial::default(); 2]);
-    let (hedge, reads) = (Some(Hedge::of_reads()), Some(Reconstruct::new(1e6)));
-    let mut policy = Steer { reads, hedge, trials, at_will: true, ..Steer::default() };
-    let detour = Detour { read: 1 << 30, blocks: 1, extra: 4 };
-    let mut taken = |home: u64| {
-        let mut taken = 0;
-        for i in 0..20_000 {
-            // A detector says of one read in two that its member is busy.
-            let guess = if i % 2 == 0 { Way::Home } else { Way::Calm };
-            let (way, took) = match i % 20 {
-                7 if policy.takes(Instant::ORIGIN, detour) => (Way::Around, 450),
-                7 => (guess, home),
-                _ => (guess, 100),
-            };
-            taken += u32::from(way == Way::Around);
-            let took = Duration::from_micros(took);
-            policy.ended(Outcome { read: true, blocks: 1, way, took });
+/// Late reads that are hedged, if that pays; there is a budget for all.
+struct Late {
+    policy: Steer,
+    read: u64,
+}
+
+impl Late {
+    /// Of the reads that have ended, one in five has taken 100 µs, the others as long as `most`.
+    fn where_most_take(most: u64) -> Self {
+        let (trials, hedge_trial) = (Some(Default::default()), Some(HedgeTrial::default()));
+        let (hedge, reads) = (Some(Hedge::of_reads()), Some(Reconstruct::new(4.0)));
+        let mut policy = Steer { reads, hedge, hedge_trial, trials, ..Steer::default() };
+        for i in 0..2000 {
+            let took = Duration::from_micros(if i % 5 == 0 { 100 } else { most });
+            policy.ended(Outcome { read: true, blocks: 1, way: Way::Calm, took });
         }
-        taken
-    };
-    let count = taken(10_000);
-    assert!(count > 900, "{count} of 1000 late ones, which take 10 ms at home");
-    let count = taken(600);
-    assert!(count < 300, "{count} of 1000, of which each saves 150 us, and costs others 400");
+        Self { policy, read: 0 }
+    }
+
+    /// How many of so many are hedged. They take 450 µs then, and so much longer at home.
+    fn hedged(&mut self, count: u32, spared: impl Fn(u32) -> u64) -> u32 {
+        let mut hedged = 0;
+        for i in 0..count {
+            self.read += 1;
+            let detour = Detour { read: self.read, blocks: 1, extra: 4 };
+            if self.policy.takes(Instant::ORIGIN, detour) {
+                hedged += 1;
+                let took = Duration::from_micros(450);
+                self.policy.hedged(1, took, took + Duration::from_micros(spared(i)));
+            }
+        }
+        hedged
+    }
+}
+
+#[test]
+fn hedging_has_to_spare_more_than_it_costs_others() {
+    // Most reads wait for 100 µs, so four more cost 400.
+    let mut late = Late::where_most_take(200);
+    assert_eq!(late.hedged(1000, |_| 500), 1000, "500 us are spared for 400");
+    let rests = late.hedged(10_000, |_| 300);
+    assert!(rests < 2000, "{rests} of 10,000, which are spared 300 us for 400");
+    assert_eq!(late.hedged(3200, |_| 300), 100, "one in 32 finds out when that changes");
+    let again = late.hedged(40_000, |_| 900);
+    assert!(again > 20_000, "{again} of 40,000, which are spared 900 us");
+    let mut judged = Vec::new();
+    late.policy.tell(&mut |found| judged.push(found));
+    assert!(judged[0].on && judged[0].around == Some(Duration::from_micros(450)), "{judged:?}");
+    assert_eq!(judged.len(), 4, "small and large reads and writes");
+}
+
+#[test]
+fn hedging_costs_nothing_where_no_read_waits_for_others() {
+    assert_eq!(Late::where_most_take(100).hedged(10_000, |_| 10), 10_000);
+}
+
+#[test]
+fn a_few_reads_that_are_spared_a_lot_pay_for_many() {
+    // 1000 µs in the mean, for 400.
+    let mut late = Late::where_most_take(200);
+    let count = late.hedged(10_000, |i| if i % 200 == 20 { 200_000 } else { 0 });
+    assert_eq!(count, 10_000);
+}
+
+#[test]
+fn a_hedge_that_rests_uses_up_no_budget() {
+    let mut late = Late::where_most_take(200);
+    late.hedged(100, |_| 0);
+    late.policy.reads = Some(Reconstruct::new(0.0));
+    // Which begins with 64 blocks.
+    assert_eq!(late.hedged(32 * 16, |_| 0), 16);
+    assert_eq!(late.hedged(32 * 16, |_| 0), 0);
 }
 
 #[test]

@@ -118,6 +118,10 @@ pub trait SteeringPolicy: Send {
     /// A read or write has ended well.
     fn ended(&mut self, _outcome: Outcome) {}
 
+    /// A read of so many blocks that was tried a second way has ended both ways: it has answered after `took`, and
+    /// would have at home after `home`. Not told if either failed.
+    fn hedged(&mut self, _blocks: u32, _took: Duration, _home: Duration) {}
+
     /// What the requests that have ended come to in all, if it keeps count.
     fn latency_totals(&self) -> LatencyTotals {
         LatencyTotals::default()
@@ -290,6 +294,13 @@ impl Steering {
     pub(super) fn ended(&mut self, outcome: Outcome) {
         if let Some(policy) = &mut self.policy {
             policy.ended(outcome);
+        }
+    }
+
+    /// A read of so many blocks has ended both ways: as of [`SteeringPolicy::hedged`].
+    pub(super) fn hedged(&mut self, blocks: u32, took: Duration, home: Duration) {
+        if let Some(policy) = &mut self.policy {
+            policy.hedged(blocks, took, home);
         }
     }
 }

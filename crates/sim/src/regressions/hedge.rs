@@ -12,15 +12,31 @@ use super::*;
 /// Reads that take longer than this are hedged.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Where the latest read went that has ended, if any has.
-type Last = Arc<Mutex<Option<Way>>>;
+/// What a policy was told.
+#[derive(Default)]
+struct Told {
+    /// Where the latest read went that has ended, if any has.
+    way: Option<Way>,
+    /// After which times reads have ended both ways.
+    hedged: Vec<(Duration, Duration)>,
+}
+
+type Shared = Arc<Mutex<Told>>;
+
+fn told(shared: &Shared) -> std::sync::MutexGuard<'_, Told> {
+    shared.lock().expect("no test has failed here")
+}
 
 #[derive(Default)]
-struct Impatient(Last);
+struct Impatient(Shared);
 
 impl SteeringPolicy for Impatient {
     fn ended(&mut self, outcome: Outcome) {
-        *self.0.lock().expect("no test has failed here") = Some(outcome.way);
+        told(&self.0).way = Some(outcome.way);
+    }
+
+    fn hedged(&mut self, _: u32, took: Duration, home: Duration) {
+        told(&self.0).hedged.push((took, home));
     }
 
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
@@ -43,17 +59,17 @@ fn stalled(level: Level) -> (World, u64) {
     (world, version)
 }
 
-/// The same, with the way of the latest read.
-fn watched(level: Level) -> (World, u64, Last) {
+/// The same, with what the policy is told.
+fn watched(level: Level) -> (World, u64, Shared) {
     let mut world = world(level, 3, Consistency::Bitmap);
     let version = world.write_one(0);
-    let last = Last::default();
-    world.machine.set_steering(ONLY, Some(Box::new(Impatient(last.clone()))));
+    let shared = Shared::default();
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient(shared.clone()))));
     world.ask(0, Op::Read, 0, 1);
     assert_eq!((world.ios.len(), world.ios[0].io.device), (1, DeviceId(0)));
     world.now = world.now + PATIENCE;
     world.step(Input::Tick);
-    (world, version, last)
+    (world, version, shared)
 }
 
 fn others(io: &Io) -> bool {
@@ -119,7 +135,7 @@ fn a_read_that_was_answered_is_not_tried_again() {
 #[test]
 fn who_took_long_answers_if_the_others_take_longer_or_fail() {
     for fails in [false, true] {
-        let (mut world, version, last) = watched(Level::Raid5);
+        let (mut world, version, shared) = watched(Level::Raid5);
         world.disks[1].unreadable = fails;
         if fails {
             world.end_one(others);
@@ -132,9 +148,28 @@ fn who_took_long_answers_if_the_others_take_longer_or_fail() {
         }
         assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
         // A read that was tried elsewhere says nothing about what waiting alone takes, whichever way answered.
-        assert_eq!(*last.lock().expect("no test has failed here"), Some(Way::Around));
+        assert_eq!(told(&shared).way, Some(Way::Around));
+        let both = (!fails).then_some((PATIENCE, PATIENCE));
+        assert_eq!(told(&shared).hedged, Vec::from_iter(both), "it was spared nothing");
         world.drain();
         assert_eq!(world.engine().counters().hedges_won, 0);
+    }
+}
+
+#[test]
+fn what_a_read_was_spared_is_told_once_it_has_ended_at_home_too() {
+    for fails in [false, true] {
+        let (mut world, _, shared) = watched(Level::Raid5);
+        while world.requests[0].is_some() {
+            assert!(world.end_first_compute() || world.end_one(others));
+        }
+        assert_eq!(told(&shared).hedged, [], "nobody knows yet");
+        world.disks[0].unreadable = fails;
+        world.now = world.now + 8 * PATIENCE;
+        world.end_one(|io| !others(io));
+        let both = (!fails).then_some((PATIENCE, 9 * PATIENCE));
+        assert_eq!(told(&shared).hedged, Vec::from_iter(both));
+        world.drain();
     }
 }
 

@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
+use det::Instant;
+
 use crate::engine::hedge::Hedge;
+use crate::engine::job::Asked;
 use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
 use crate::engine::staging::Staging;
@@ -61,6 +64,33 @@ impl Engine {
             self.range.jobs[id].asked.way = Way::Around;
         }
         Stage::Buffers
+    }
+
+    /// A read has all that it needs. If it is one of two, it answers.
+    pub(super) fn claim(&mut self, id: JobId) {
+        let Some(other) = self.range.jobs.other_of(id) else { return };
+        if self.range.jobs.claim(id) {
+            self.array.counters.hedges_won += 1;
+            self.range.jobs[other].hedge.is_answered(self.now);
+        } else {
+            self.tell_hedged(id, self.now);
+        }
+    }
+
+    /// The policy learns when a read that was given up has ended at home.
+    pub(super) fn tell_late(&mut self, id: JobId) {
+        if let Some(answered) = self.range.jobs[id].hedge.answered() {
+            self.tell_hedged(id, answered);
+        }
+    }
+
+    /// The policy learns when the first of two reads has ended, and when it was answered.
+    fn tell_hedged(&mut self, id: JobId, answered: Instant) {
+        let job = &self.range.jobs[id];
+        let Asked { way, blocks, begun, .. } = job.asked;
+        if way == Way::Around && job.error.is_none() && !job.replan && job.bad.is_empty() {
+            self.array.steering.hedged(blocks, answered - begun, self.now - begun);
+        }
     }
 
     /// Plans a read to scratch memory; tells whether it can be read.

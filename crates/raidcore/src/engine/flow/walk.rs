@@ -78,17 +78,18 @@ impl Engine {
 
     fn after_read(&mut self, id: JobId) -> Stage {
         let failed = self.range.jobs[id].error.is_some() || self.range.jobs[id].replan;
-        if self.range.jobs.is_given_up(id)
-            || failed && self.range.jobs.gives_up(id)
-            || self.range.jobs[id].error.is_some()
-        {
+        if self.range.jobs.is_given_up(id) {
+            self.tell_late(id);
+            return Stage::Finish;
+        }
+        if failed && self.range.jobs.gives_up(id) || self.range.jobs[id].error.is_some() {
             return Stage::Finish;
         }
         if mem::take(&mut self.range.jobs[id].replan) {
             self.range.jobs.release_buffers(id);
             return Stage::Plan;
         }
-        self.array.counters.hedges_won += u64::from(self.range.jobs.claim(id));
+        self.claim(id);
         // A member that it is to write to may have become busy meanwhile.
         let Job { work, asked: Asked { way, .. }, .. } = self.range.jobs[id];
         match work {

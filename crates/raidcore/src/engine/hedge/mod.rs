@@ -69,6 +69,8 @@ pub(in crate::engine) struct Hedge {
     avoids: Set<Role>,
     /// Which of the plan's reads have ended well.
     landed: Set<usize>,
+    /// When the second of them has answered in its place.
+    answered: Option<Instant>,
 }
 
 impl Hedge {
@@ -90,6 +92,16 @@ impl Hedge {
     /// The roles that it goes around.
     pub(in crate::engine) fn avoids(&self) -> Set<Role> {
         self.avoids
+    }
+
+    /// When the second of two has answered in its place, if it has.
+    pub(in crate::engine) fn answered(&self) -> Option<Instant> {
+        self.answered
+    }
+
+    /// The second of two answers in its place now.
+    pub(in crate::engine) fn is_answered(&mut self, now: Instant) {
+        self.answered = Some(now);
     }
 
     /// The plan's reads are begun.

@@ -1,0 +1,98 @@
+//! Whether hedging reads pays: found out from reads that were hedged.
+//!
+//! A hedged read waits at home all the while. So when it has ended there, too, it is known what it was spared, and
+//! none has to wait on purpose. That is compared with the price: each of the other reads delays what waits behind it,
+//! by about as much as reads wait for each other, which is nothing under a light load.
+//!
+//! Few reads are spared most of what all are: those that meet long stalls, often many at once. So the mean is one over
+//! many reads, and no outlier is cut. Where hedging loses it rests, but for one late read in some: that costs others a
+//! little, and the read itself nothing.
+
+use core::time::Duration;
+
+use det::Instant;
+use raidcore::engine::{Choice, Judged};
+
+use crate::hedge::SMALL;
+
+/// Hedged reads that have to have ended both ways before they are judged.
+const ENOUGH: u32 = 32;
+
+/// The weight of the last hedged read in a mean is one in this many.
+const MEMORY: u32 = 512;
+
+/// Where hedging rests, one late read in this many is hedged all the same.
+const PROBE: u32 = 32;
+
+/// Reads of one size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    /// How many were hedged, at most [`MEMORY`].
+    count: u32,
+    /// What these take in the mean, and would take at home, in nanoseconds.
+    around: f64,
+    home: f64,
+    /// Whether hedging rests, since when it does or does not, and how many late reads have come since one was
+    /// hedged all the same.
+    rests: bool,
+    turned: Option<Instant>,
+    asked: u32,
+}
+
+impl Class {
+    fn hedges(&mut self, now: Instant, price: Duration) -> bool {
+        let rests = self.count >= ENOUGH && self.home - self.around < price.as_nanos() as f64;
+        if rests != self.rests {
+            (self.rests, self.turned, self.asked) = (rests, Some(now), 0);
+        }
+        self.asked = (self.asked + 1) % PROBE;
+        !rests || self.asked == 0
+    }
+
+    fn ended(&mut self, around: Duration, home: Duration) {
+        self.count = (self.count + 1).min(MEMORY);
+        let weight = 1.0 / f64::from(self.count);
+        self.around += (around.as_nanos() as f64 - self.around) * weight;
+        self.home += (home.as_nanos() as f64 - self.home) * weight;
+    }
+
+    fn judged(&self, small: bool, calm: Option<Duration>) -> Judged {
+        let known = |nanos: f64| (self.count > 0).then(|| Duration::from_nanos(nanos as u64));
+        Judged {
+            choice: Choice::Detour { reads: true, small },
+            on: !self.rests,
+            since: self.turned,
+            calm,
+            around: known(self.around),
+            home: known(self.home),
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HedgeTrial {
+    classes: [Class; 2],
+}
+
+impl HedgeTrial {
+    fn class(&mut self, blocks: u32) -> &mut Class {
+        &mut self.classes[usize::from(blocks > SMALL)]
+    }
+
+    /// Whether a late read of this many blocks is hedged, which delays others by `price` in all.
+    pub fn hedges(&mut self, now: Instant, blocks: u32, price: Duration) -> bool {
+        self.class(blocks).hedges(now, price)
+    }
+
+    /// A hedged read of this many blocks has ended both ways: it took so long, and at home it would have.
+    pub fn ended(&mut self, blocks: u32, around: Duration, home: Duration) {
+        self.class(blocks).ended(around, home);
+    }
+
+    /// The findings on small and on large reads. `calm` is what a read of so many blocks takes that is not late.
+    pub fn judged(&self, calm: impl Fn(u32) -> Option<Duration>) -> impl Iterator<Item = Judged> {
+        let classes = self.classes.into_iter().zip([SMALL, SMALL + 1]);
+        classes.map(move |(class, blocks)| class.judged(blocks == SMALL, calm(blocks)))
+    }
+}
