@@ -24,7 +24,7 @@ const READS: Late = Late { percent: 75, medians: 3 };
 
 const STAGED: Late = Late { percent: 90, medians: 3 };
 
-/// The percentile of what those take that wait for no other.
+/// The percentile that stands for reads that wait for no others.
 const FAST: u32 = 10;
 
 /// Reads that have to have ended before the first deadline is known, and before each new one.
@@ -96,7 +96,7 @@ impl Hedge {
     }
 
     /// For how long most requests of this many blocks wait for others: by so much the median is longer than what
-    /// the fastest take.
+    /// the fastest take. (They wait for less if their sizes differ.)
     #[must_use]
     pub fn queueing(&self, blocks: u32) -> Duration {
         self.classes[usize::from(blocks > SMALL)].queueing

@@ -6,7 +6,7 @@
 //!
 //! Few reads are spared most of what all are: those that meet long stalls, often many at once. So the mean is one over
 //! many reads, and no outlier is cut. Where hedging loses it rests, but for one late read in some: that costs others a
-//! little, and the read itself nothing.
+//! little, and the read itself nothing. Fewer reads would find out too slowly that a mean was low by chance.
 
 use core::time::Duration;
 
@@ -16,22 +16,22 @@ use raidcore::engine::{Choice, Judged};
 use crate::hedge::SMALL;
 
 /// Hedged reads that have to have ended both ways before they are judged.
-const ENOUGH: u32 = 32;
+const ENOUGH: u32 = 256;
 
 /// The weight of the last hedged read in a mean is one in this many.
-const MEMORY: u32 = 512;
+const MEMORY: u32 = 2048;
 
 /// Where hedging rests, one late read in this many is hedged all the same.
-const PROBE: u32 = 32;
+const PROBE: u32 = 16;
 
 /// Reads of one size.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     /// How many were hedged, at most [`MEMORY`].
     count: u32,
-    /// What these take in the mean, and would take at home, in nanoseconds.
+    /// What these take in the mean, and by how much longer they would at home, in nanoseconds.
     around: f64,
-    home: f64,
+    spared: f64,
     /// Whether hedging rests, since when it does or does not, and how many late reads have come since one was
     /// hedged all the same.
     rests: bool,
@@ -41,9 +41,9 @@ struct Class {
 
 impl Class {
     fn hedges(&mut self, now: Instant, price: Duration) -> bool {
-        let rests = self.count >= ENOUGH && self.home - self.around < price.as_nanos() as f64;
+        let rests = self.count >= ENOUGH && self.spared < price.as_nanos() as f64;
         if rests != self.rests {
-            (self.rests, self.turned, self.asked) = (rests, Some(now), 0);
+            (self.rests, self.turned) = (rests, Some(now));
         }
         self.asked = (self.asked + 1) % PROBE;
         !rests || self.asked == 0
@@ -52,8 +52,9 @@ impl Class {
     fn ended(&mut self, around: Duration, home: Duration) {
         self.count = (self.count + 1).min(MEMORY);
         let weight = 1.0 / f64::from(self.count);
+        let spared = home.saturating_sub(around);
         self.around += (around.as_nanos() as f64 - self.around) * weight;
-        self.home += (home.as_nanos() as f64 - self.home) * weight;
+        self.spared += (spared.as_nanos() as f64 - self.spared) * weight;
     }
 
     fn judged(&self, small: bool, calm: Option<Duration>) -> Judged {
@@ -64,7 +65,7 @@ impl Class {
             since: self.turned,
             calm,
             around: known(self.around),
-            home: known(self.home),
+            home: known(self.around + self.spared),
         }
     }
 }
@@ -85,7 +86,7 @@ impl HedgeTrial {
         self.class(blocks).hedges(now, price)
     }
 
-    /// A hedged read of this many blocks has ended both ways: it took so long, and at home it would have.
+    /// A hedged read of this many blocks has ended both ways: it took `around`, and would have taken `home` at home.
     pub fn ended(&mut self, blocks: u32, around: Duration, home: Duration) {
         self.class(blocks).ended(around, home);
     }

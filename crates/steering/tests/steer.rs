@@ -3,12 +3,11 @@
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way};
+use raidcore::engine::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
 use raidcore::meta::PolicyName;
 use raidcore::units::{Lba, MemberId};
 use steering::detour_trial::DetourTrial;
 use steering::hedge::Hedge;
-use steering::hedge_trial::HedgeTrial;
 use steering::hold::CACHES;
 use steering::popularity::Popularity;
 use steering::scheme::{SCHEMES, Scheme};
@@ -81,78 +80,118 @@ fn patience_ends_after_three_medians_and_where_one_read_in_four_takes_longer() {
     assert_eq!(policy.patience(Instant::ORIGIN, 256), None, "nothing is known of large ones");
 }
 
-/// Late reads that are hedged, if that pays; there is a budget for all.
+/// Members that take no orders, as those that are sold; some tell when they collect.
+const SOLD: [Known; 2] =
+    [Known { told: false, obeyed: false }, Known { told: true, obeyed: false }];
+
+/// Late reads, and the policy `evenkeel` that may hedge them.
 struct Late {
-    policy: Steer,
+    policy: Box<dyn SteeringPolicy>,
     read: u64,
 }
 
 impl Late {
-    /// Of the reads that have ended, one in five has taken 100 µs, the others as long as `most`.
-    fn where_most_take(most: u64) -> Self {
-        let (trials, hedge_trial) = (Some(Default::default()), Some(HedgeTrial::default()));
-        let (hedge, reads) = (Some(Hedge::of_reads()), Some(Reconstruct::new(4.0)));
-        let mut policy = Steer { reads, hedge, hedge_trial, trials, ..Steer::default() };
+    /// Of the small reads that have ended, one in five has taken 100 µs, the others as long as `most`.
+    fn where_most_take(known: Known, budget: f64, most: u64) -> Self {
+        let evenkeel = Scheme::named("evenkeel").expect("there is one");
+        let mut policy = evenkeel.place(budget, known).expect("it steers");
         for i in 0..2000 {
             let took = Duration::from_micros(if i % 5 == 0 { 100 } else { most });
-            policy.ended(Outcome { read: true, blocks: 1, way: Way::Calm, took });
+            // A detector says of one read in two that its member is busy.
+            let way = if i % 2 == 0 { Way::Home } else { Way::Calm };
+            policy.ended(Outcome { read: true, blocks: 1, way, took });
         }
         Self { policy, read: 0 }
     }
 
     /// How many of so many are hedged. They take 450 µs then, and so much longer at home.
-    fn hedged(&mut self, count: u32, spared: impl Fn(u32) -> u64) -> u32 {
+    fn hedged(
+        &mut self,
+        count: u32,
+        (blocks, extra): (u32, u32),
+        mut spared: impl FnMut() -> u64,
+    ) -> u32 {
         let mut hedged = 0;
-        for i in 0..count {
-            self.read += 1;
-            let detour = Detour { read: self.read, blocks: 1, extra: 4 };
+        for _ in 0..count {
+            self.read += u64::from(blocks);
+            let detour = Detour { read: self.read, blocks, extra };
             if self.policy.takes(Instant::ORIGIN, detour) {
                 hedged += 1;
                 let took = Duration::from_micros(450);
-                self.policy.hedged(1, took, took + Duration::from_micros(spared(i)));
+                self.policy.hedged(blocks, took, took + Duration::from_micros(spared()));
             }
         }
         hedged
+    }
+
+    /// What is found of small reads, and of large ones.
+    fn judged(&self) -> [Judged; 2] {
+        let mut judged = Vec::new();
+        self.policy.tell(&mut |found| judged.push(found));
+        assert_eq!(judged.len(), 4, "small and large reads and writes");
+        for (found, small) in judged.iter().zip([true, false]) {
+            assert_eq!(found.choice, Choice::Detour { reads: true, small });
+        }
+        [judged[0], judged[1]]
     }
 }
 
 #[test]
 fn hedging_has_to_spare_more_than_it_costs_others() {
-    // Most reads wait for 100 µs, so four more cost 400.
-    let mut late = Late::where_most_take(200);
-    assert_eq!(late.hedged(1000, |_| 500), 1000, "500 us are spared for 400");
-    let rests = late.hedged(10_000, |_| 300);
-    assert!(rests < 2000, "{rests} of 10,000, which are spared 300 us for 400");
-    assert_eq!(late.hedged(3200, |_| 300), 100, "one in 32 finds out when that changes");
-    let again = late.hedged(40_000, |_| 900);
-    assert!(again > 20_000, "{again} of 40,000, which are spared 900 us");
-    let mut judged = Vec::new();
-    late.policy.tell(&mut |found| judged.push(found));
-    assert!(judged[0].on && judged[0].around == Some(Duration::from_micros(450)), "{judged:?}");
-    assert_eq!(judged.len(), 4, "small and large reads and writes");
+    for known in SOLD {
+        // Most reads wait for 100 µs, so four more cost 400.
+        let mut late = Late::where_most_take(known, 4.0, 200);
+        assert_eq!(late.hedged(3000, (8, 32), || 500), 3000, "500 us are spared for 400");
+        let [small, _] = late.judged();
+        assert!(small.on && small.since.is_none());
+        assert!(small.calm.is_some_and(|calm| calm.as_micros().abs_diff(180) < 20), "{small:?}");
+        assert_eq!(small.around, Some(Duration::from_micros(450)));
+        assert!(small.home.is_some_and(|home| home.as_micros().abs_diff(950) < 2), "{small:?}");
+
+        let rests = late.hedged(40_000, (8, 32), || 300);
+        assert!(rests < 10_000, "{rests} of 40,000, which are spared 300 us for 400");
+        let [small, large] = late.judged();
+        assert!(!small.on && small.since.is_some() && large.on, "{small:?}");
+        assert_eq!(late.hedged(1600, (1, 4), || 300), 100, "one in 16 finds out when that changes");
+        assert_eq!(late.hedged(100, (64, 256), || 300), 100, "nothing is known of large ones");
+        let again = late.hedged(60_000, (1, 4), || 900);
+        assert!(again > 30_000, "{again} of 60,000, which are spared 900 us");
+    }
 }
 
 #[test]
 fn hedging_costs_nothing_where_no_read_waits_for_others() {
-    assert_eq!(Late::where_most_take(100).hedged(10_000, |_| 10), 10_000);
+    for known in SOLD {
+        let mut late = Late::where_most_take(known, 4.0, 100);
+        assert_eq!(late.hedged(10_000, (1, 4), || 0), 10_000);
+    }
 }
 
 #[test]
 fn a_few_reads_that_are_spared_a_lot_pay_for_many() {
-    // 1000 µs in the mean, for 400.
-    let mut late = Late::where_most_take(200);
-    let count = late.hedged(10_000, |i| if i % 200 == 20 { 200_000 } else { 0 });
-    assert_eq!(count, 10_000);
+    // 1000 µs in the mean, for 400, at random.
+    for seed in 0..8 {
+        let mut prng = det::Prng::new(seed);
+        let mut late = Late::where_most_take(SOLD[0], 4.0, 200);
+        let spared = || if prng.below(200) == 0 { 200_000 } else { 0 };
+        let count = late.hedged(50_000, (1, 4), spared);
+        assert!(count > 40_000, "seed {seed}: {count} of 50,000");
+    }
 }
 
 #[test]
 fn a_hedge_that_rests_uses_up_no_budget() {
-    let mut late = Late::where_most_take(200);
-    late.hedged(100, |_| 0);
-    late.policy.reads = Some(Reconstruct::new(0.0));
-    // Which begins with 64 blocks.
-    assert_eq!(late.hedged(32 * 16, |_| 0), 16);
-    assert_eq!(late.hedged(32 * 16, |_| 0), 0);
+    // It begins with 64 blocks, and earns none.
+    let mut late = Late::where_most_take(SOLD[0], 0.0, 200);
+    late.hedged(1000, (1, 0), || 0);
+    assert_eq!(late.hedged(16 * 16, (1, 4), || 0), 16);
+    assert_eq!(late.hedged(16 * 16, (1, 4), || 0), 0);
+}
+
+#[test]
+fn detours_of_members_that_take_orders_are_not_judged_as_hedges() {
+    let mut late = Late::where_most_take(Known { told: false, obeyed: true }, 4.0, 200);
+    assert_eq!(late.hedged(10_000, (1, 4), || 0), 10_000, "each comes in the place of a read");
 }
 
 #[test]

@@ -118,8 +118,8 @@ pub trait SteeringPolicy: Send {
     /// A read or write has ended well.
     fn ended(&mut self, _outcome: Outcome) {}
 
-    /// A read of so many blocks that was tried a second way has ended both ways: it has answered after `took`, and
-    /// would have at home after `home`. Not told if either failed.
+    /// A read of so many blocks that was tried a second way has ended both ways: all was there after `took`, and would
+    /// have been at home after `home`, both without what arithmetic takes. Not told if either has failed.
     fn hedged(&mut self, _blocks: u32, _took: Duration, _home: Duration) {}
 
     /// What the requests that have ended come to in all, if it keeps count.

@@ -157,18 +157,25 @@ fn who_took_long_answers_if_the_others_take_longer_or_fail() {
 }
 
 #[test]
-fn what_a_read_was_spared_is_told_once_it_has_ended_at_home_too() {
-    for fails in [false, true] {
+fn what_a_read_was_spared_is_told_once_it_has_ended_well_at_home_too() {
+    for trouble in ["none", "unreadable", "gone", "failed since"] {
         let (mut world, _, shared) = watched(Level::Raid5);
         while world.requests[0].is_some() {
             assert!(world.end_first_compute() || world.end_one(others));
         }
         assert_eq!(told(&shared).hedged, [], "nobody knows yet");
-        world.disks[0].unreadable = fails;
+        match trouble {
+            "unreadable" => world.disks[0].unreadable = true,
+            "gone" => world.disks[0].gone = true,
+            "failed since" => {
+                world.command(Command::Fail(MemberId(0)));
+            }
+            _ => {}
+        }
         world.now = world.now + 8 * PATIENCE;
-        world.end_one(|io| !others(io));
-        let both = (!fails).then_some((PATIENCE, 9 * PATIENCE));
-        assert_eq!(told(&shared).hedged, Vec::from_iter(both));
+        world.end_one(|io| !others(io) && matches!(io.op, IoOp::Read(_)));
+        let both = (trouble == "none").then_some((PATIENCE, 9 * PATIENCE));
+        assert_eq!(told(&shared).hedged, Vec::from_iter(both), "{trouble}");
         world.drain();
     }
 }

@@ -71,7 +71,7 @@ impl Engine {
         let Some(other) = self.range.jobs.other_of(id) else { return };
         if self.range.jobs.claim(id) {
             self.array.counters.hedges_won += 1;
-            self.range.jobs[other].hedge.is_answered(self.now);
+            self.range.jobs[other].hedge.set_answered(self.now);
         } else {
             self.tell_hedged(id, self.now);
         }
@@ -84,11 +84,14 @@ impl Engine {
         }
     }
 
-    /// The policy learns when the first of two reads has ended, and when it was answered.
+    /// The first of two reads has ended; its request was answered then. If it has ended well, the policy learns of it:
+    /// one of a member that has failed since may have hung.
     fn tell_hedged(&mut self, id: JobId, answered: Instant) {
         let job = &self.range.jobs[id];
-        let Asked { way, blocks, begun, .. } = job.asked;
-        if way == Way::Around && job.error.is_none() && !job.replan && job.bad.is_empty() {
+        let (readable, _) = self.health(job.stripe);
+        let is_well = !job.replan && job.plan.reads.iter().all(|io| readable.has(io.role));
+        let Asked { blocks, begun, .. } = job.asked;
+        if is_well {
             self.array.steering.hedged(blocks, answered - begun, self.now - begun);
         }
     }

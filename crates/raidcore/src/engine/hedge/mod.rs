@@ -99,8 +99,8 @@ impl Hedge {
         self.answered
     }
 
-    /// The second of two answers in its place now.
-    pub(in crate::engine) fn is_answered(&mut self, now: Instant) {
+    /// The second of two answers in its place.
+    pub(in crate::engine) fn set_answered(&mut self, now: Instant) {
         self.answered = Some(now);
     }
 
