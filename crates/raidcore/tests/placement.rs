@@ -345,7 +345,7 @@ fn pairs_need_an_even_number_of_members() {
     let new = |members| Geometry::new(Level::Raid10, members, CHUNK, STRIPES);
     let odd = GeometryError::Odd { level: Level::Raid10, members: 5 };
     assert_eq!(new(5), Err(odd));
-    let text = "Raid10 takes an even number of members, as it mirrors pairs of them, not 5";
+    let text = "raid10 takes an even number of members, as it mirrors pairs of them, not 5";
     assert_eq!(odd.to_string(), text);
     for members in [2, 3, 34] {
         assert!(matches!(new(members), Err(GeometryError::Members { min: 4, .. })));

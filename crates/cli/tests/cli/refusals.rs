@@ -437,11 +437,11 @@ fn impossible_parity_shares_are_refused() {
     let both = "--level raid5 --placement parity-last --parity-shares 20,30,50";
     refused(2, both, &["cannot be used with"]);
     refused(1, "--level raid5 --parity-shares 50,50", &["2 parity shares for 3 members"]);
-    refused(1, "--level raid4 --parity-shares 20,30,50", &["Raid4 has no placement uneven"]);
-    refused(1, "--level raid0 --parity-shares 20,30,50", &["Raid0 has no placement uneven"]);
+    refused(1, "--level raid4 --parity-shares 20,30,50", &["raid4 has no placement uneven"]);
+    refused(1, "--level raid0 --parity-shares 20,30,50", &["raid0 has no placement uneven"]);
     let most = ["51%", "no member can have more than 50%"];
     refused(1, "--level raid6 --parity-shares 51,9,20,20", &most);
-    refused(1, "--level raid4 --parity-shares auto", &["Raid4 has no placement uneven"]);
+    refused(1, "--level raid4 --parity-shares auto", &["raid4 has no placement uneven"]);
 }
 
 #[test]

@@ -114,7 +114,7 @@ pub struct Geometry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GeometryError {
     /// Too few or too many members.
-    #[error("{level:?} takes {min} to 32 members, not {members}")]
+    #[error("{} takes {min} to 32 members, not {members}", .level.name())]
     Members {
         /// The level.
         level: Level,
@@ -124,9 +124,8 @@ pub enum GeometryError {
         members: usize,
     },
     /// They are not pairs.
-    #[error(
-        "{level:?} takes an even number of members, as it mirrors pairs of them, not {members}"
-    )]
+    #[error("{} takes an even number of members, as it mirrors pairs of them, not {members}",
+        .level.name())]
     Odd {
         /// The level.
         level: Level,
@@ -143,8 +142,8 @@ pub enum GeometryError {
     #[error(transparent)]
     Shares(#[from] SharesError),
     /// The level can't have the placement.
-    #[error("{level:?} has no placement {}; unless told otherwise it has {}",
-        .placement.name(), Placement::of(*.level).name())]
+    #[error("{} has no placement {}; unless told otherwise it has {}",
+        .level.name(), .placement.name(), Placement::of(*.level).name())]
     Placement {
         /// The level.
         level: Level,
