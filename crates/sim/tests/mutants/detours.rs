@@ -12,8 +12,8 @@ pub(crate) const DETOURS: &[Mutant] = &[
     mutant(
         "hedge: a read that was given up writes to memory that it does not own any more",
         "engine/flow/walk.rs",
-        "if self.range.jobs.is_given_up(id) ||",
-        "if !MUTANT && self.range.jobs.is_given_up(id) ||",
+        "if self.range.jobs.is_given_up(id) {",
+        "if !MUTANT && self.range.jobs.is_given_up(id) {",
     ),
     mutant(
         "hedge: a read that is tried again goes to memory that may be given back before it ends",
