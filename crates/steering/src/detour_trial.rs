@@ -167,6 +167,12 @@ impl DetourTrial {
         }
     }
 
+    /// Both: whether a request of this many blocks makes a detour of this price.
+    pub fn pays(&mut self, now: Instant, blocks: u32, price: u32) -> bool {
+        self.look(now, blocks);
+        self.choose(blocks, price)
+    }
+
     /// The latency of requests with this many blocks without a busy member in their way, once it is
     /// known.
     #[must_use]
@@ -185,11 +191,11 @@ impl DetourTrial {
         }
     }
 
-    /// The findings on small and on large requests, which are reads or writes.
-    pub fn judged(&self, reads: bool) -> impl Iterator<Item = Judged> {
+    /// The findings on this choice for small and for large requests.
+    pub fn judged(&self, choice: impl Fn(bool) -> Choice) -> impl Iterator<Item = Judged> {
         let classes = self.classes.into_iter().zip(self.turned);
         classes.zip([true, false]).map(move |((class, turned), small)| Judged {
-            choice: Choice::Detour { reads, small },
+            choice: choice(small),
             on: !class.rests(),
             since: turned.at.filter(|_| turned.rests == class.rests()),
             calm: class.calm.duration(),

@@ -23,6 +23,7 @@ pub mod scheme;
 mod signals;
 pub mod stagger;
 pub mod steer;
+pub mod trials;
 pub mod turn_trial;
 pub mod wear;
 pub mod young;

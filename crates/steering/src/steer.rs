@@ -5,16 +5,16 @@ use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Detour, Hold, Judged, LatencyTotals, Outcome, Redirect, SteeringPolicy, Way,
+    Choice, Detour, Hold, Judged, LatencyTotals, Outcome, Redirect, SteeringPolicy, Way,
 };
 use raidcore::units::{Lba, MemberId};
 
 use crate::burden::Burden;
-use crate::detour_trial::DetourTrial;
 use crate::hedge::Hedge;
 use crate::hedge_trial::HedgeTrial;
 use crate::hold::Cache;
 use crate::popularity::Popularity;
+use crate::trials::Trials;
 
 /// Reads of busy members are reconstructed from the others, within a budget: the other members have
 /// to read more for it.
@@ -138,9 +138,9 @@ pub struct Steer {
     pub spares_rebuilds: bool,
     /// Which blocks are worth a copy; none if no copies are made.
     pub popular: Option<Popularity>,
-    /// For reads and writes, the trials whether detours pay, if the scheme has them: a way that
-    /// loses is not taken. Reads that are hedged have one of their own.
-    pub trials: Option<[DetourTrial; 2]>,
+    /// The trials whether detours pay, if the scheme has them: a way that loses is not taken. Reads that are hedged
+    /// have one of their own.
+    pub trials: Option<Trials>,
     /// The latency of requests so far, if there are trials.
     pub totals: LatencyTotals,
     /// What writes cost all requests, if there are trials.
@@ -148,16 +148,9 @@ pub struct Steer {
 }
 
 impl Steer {
-    fn pays(&mut self, now: Instant, read: bool, blocks: u32, price: u32) -> bool {
-        let Some(trials) = &mut self.trials else { return true };
-        let trial = &mut trials[usize::from(!read)];
-        trial.look(now, blocks);
-        trial.choose(blocks, price)
-    }
-
     /// What it costs others to stage a write, in calm writes.
     fn price_of_staging(&self, Redirect { blocks, journaled, used, .. }: Redirect) -> u32 {
-        let calm = self.trials.as_ref().and_then(|[_, writes]| writes.calm(blocks));
+        let calm = self.trials.as_ref().and_then(|trials| trials.calm(false, blocks));
         let burden = calm.map_or(0.0, |calm| WRITES_MORE * self.burden.beside(calm)) as u32;
         if !self.at_will {
             return burden;
@@ -177,9 +170,9 @@ impl SteeringPolicy for Steer {
             return trial.hedges(now, detour.blocks, price) && budget.takes(detour);
         }
         // A detour that slows no request costs nothing.
-        let trials = self.trials.as_ref();
-        let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks, 0));
-        is_free || budget.takes(detour) && self.pays(now, true, detour.blocks, 0)
+        let Some(Trials { reads, .. }) = &mut self.trials else { return budget.takes(detour) };
+        let is_free = !reads.is_in_question(detour.blocks, 0);
+        is_free || budget.takes(detour) && reads.pays(now, detour.blocks, 0)
     }
 
     fn detours(&self) -> bool {
@@ -207,40 +200,45 @@ impl SteeringPolicy for Steer {
     }
 
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {
-        let Redirect { blocks, staged, rebuilds, used, .. } = redirect;
+        let Redirect { blocks, staged, rebuilds, late, used, .. } = redirect;
         let spared = self.spares_rebuilds && rebuilds && used < KEPT;
-        let cached = self.cache.takes() && blocks <= SMALL && used < CALM_KEPT;
+        // One that is late has read what it needs at home, and saves less there.
+        let cached = self.cache.takes() && !late && blocks <= SMALL && used < CALM_KEPT;
         // A write of staged blocks that went home now would have to wait for a flush there.
         let fits = blocks <= SMALL || !self.at_will;
         let is_to = cached || fits && self.writes.is_some_and(|writes| writes.stages(redirect));
         let covers = staged && (self.writes.is_some() || self.cache.takes());
         let price = self.price_of_staging(redirect);
-        spared || covers || is_to && self.pays(now, false, blocks, price)
+        let mut pays =
+            || self.trials.as_mut().is_none_or(|trials| trials.stages(now, late, blocks, price));
+        spared || covers || is_to && pays()
     }
 
     fn keeps(&mut self, _: Instant, home: MemberId, first: Lba, blocks: u32) -> bool {
         self.popular.as_mut().is_some_and(|popular| popular.reads(home, first, blocks))
     }
 
-    fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {
-        let late = self.hedge.as_ref().and_then(|hedge| hedge.patience(blocks));
+    fn ended(&mut self, outcome: Outcome) {
+        let Outcome { read, blocks, way, took, late } = outcome;
+        let patience = self.hedge.as_ref().and_then(|hedge| hedge.patience(blocks));
         let hedge = match (read, way) {
             (true, _) => &mut self.hedge,
             (false, Way::Around) => &mut self.hedge_staged,
             (false, Way::Calm | Way::Home) => &mut None,
         };
         if let Some(hedge) = hedge {
-            hedge.ended(blocks, took);
+            hedge.ended(blocks, late.unwrap_or(took));
         }
         if let Some(trials) = &mut self.trials {
-            let trial = &mut trials[usize::from(!read)];
-            if !read || self.hedge_trial.is_none() {
-                trial.ended(blocks, way, took);
-            } else if way != Way::Around && late.is_none_or(|late| took <= late) {
+            if !read {
+                trials.written(outcome);
+            } else if self.hedge_trial.is_none() {
+                trials.reads.ended(blocks, way, took);
+            } else if way != Way::Around && patience.is_none_or(|patience| took <= patience) {
                 // What was not late was calm, whether its member counted as busy or not.
-                trial.ended(blocks, Way::Calm, took);
+                trials.reads.ended(blocks, Way::Calm, took);
             }
-            if let Some(calm) = trial.calm(blocks) {
+            if let Some(calm) = trials.calm(read, blocks) {
                 self.totals.add(took, calm);
                 self.burden.ended(read, took, calm);
             }
@@ -258,11 +256,12 @@ impl SteeringPolicy for Steer {
     }
 
     fn tell(&self, judged: &mut dyn FnMut(Judged)) {
-        let Some([reads, writes]) = &self.trials else { return };
+        let Some(trials) = &self.trials else { return };
+        let of_reads = |small| Choice::Detour { reads: true, small };
         match &self.hedge_trial {
-            Some(trial) => trial.judged(|blocks| reads.calm(blocks)).for_each(&mut *judged),
-            None => reads.judged(true).for_each(&mut *judged),
+            Some(trial) => trial.judged(|blocks| trials.calm(true, blocks)).for_each(&mut *judged),
+            None => trials.reads.judged(of_reads).for_each(&mut *judged),
         }
-        writes.judged(false).for_each(judged);
+        trials.of_writes().for_each(judged);
     }
 }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::Way;
+use raidcore::engine::{Choice, Way};
 use steering::detour_trial::DetourTrial;
+
+const OF_READS: fn(bool) -> Choice = |small| Choice::Detour { reads: true, small };
 
 fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -60,7 +62,7 @@ fn it_is_known_since_when_who_loses_rests() {
     let mut trial = trial();
     let at = |seconds| Instant::ORIGIN + Duration::from_secs(seconds);
     let large = |trial: &DetourTrial| {
-        let part = trial.judged(true).nth(1).expect("there are two");
+        let part = trial.judged(OF_READS).nth(1).expect("there are two");
         (part.on, part.since)
     };
     trial.look(at(1), 256);
@@ -81,7 +83,7 @@ fn who_loses_rests_until_it_would_win_again() {
     let mut trial = trial();
     let count = led_around(&mut trial, 256, 5_000, 800);
     assert!(count < 400, "{count}");
-    let on = |trial: &DetourTrial| trial.judged(true).map(|part| part.on).collect::<Vec<_>>();
+    let on = |trial: &DetourTrial| trial.judged(OF_READS).map(|part| part.on).collect::<Vec<_>>();
     assert_eq!(on(&trial), [true, false]);
     assert_eq!(led_around(&mut trial, 1, 100, 50_000), 1000, "small ones are not concerned");
     led_around(&mut trial, 256, 5_000, 50_000);

@@ -69,17 +69,21 @@ pub(super) struct Asked {
     pub(super) begun: Instant,
     /// Which way it goes.
     pub(super) way: Way,
+    /// When that was chosen, if it was late: a write that had read old data by then.
+    pub(super) late: Option<Instant>,
 }
 
 impl Asked {
     fn new() -> Self {
         let tags = Vec::with_capacity(PIECES_MAX);
-        Self { tags, fua: false, blocks: 0, begun: Instant::ORIGIN, way: Way::Calm }
+        let (begun, way) = (Instant::ORIGIN, Way::Calm);
+        Self { tags, fua: false, blocks: 0, begun, way, late: None }
     }
 
     fn renew(&mut self, now: Instant) {
         self.tags.clear();
-        (self.fua, self.blocks, self.begun, self.way) = (false, 0, now, Way::Calm);
+        (self.fua, self.blocks, self.begun) = (false, 0, now);
+        (self.way, self.late) = (Way::Calm, None);
     }
 }
 

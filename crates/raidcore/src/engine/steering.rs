@@ -37,6 +37,9 @@ pub struct Redirect {
     pub rebuilds: bool,
     /// Whether it writes over what is staged: at home it would have to wait for flushes.
     pub staged: bool,
+    /// Whether it is late: it was to go home, and has read old data or parity for that. It may have waited for a busy
+    /// member already, and then there is less to win by staging it.
+    pub late: bool,
     /// Whether it would be written to the journal at home, which it need not be if it is staged.
     pub journaled: bool,
     /// Which part of the staging log is in use, where it is fullest.
@@ -65,6 +68,9 @@ pub struct Outcome {
     pub way: Way,
     /// How long it took.
     pub took: Duration,
+    /// If it was [late](Redirect::late) when its way was chosen: how long it took from then on. It may have waited for
+    /// a busy member before, whichever way it went then.
+    pub late: Option<Duration>,
 }
 
 /// A policy: says where reads and writes go.
@@ -140,6 +146,11 @@ pub enum Choice {
         /// Whether it is of reads, not of writes.
         reads: bool,
         /// Whether it is of small requests, not of large ones.
+        small: bool,
+    },
+    /// Writes for a busy member's blocks that are [late](Redirect::late) are staged.
+    Late {
+        /// Whether it is of small ones, not of large ones.
         small: bool,
     },
     /// Members collect garbage in turns, not as they like.
@@ -340,6 +351,7 @@ mod tests {
         busy: false,
         rebuilds: false,
         staged: false,
+        late: false,
         journaled: true,
         used: 0.0,
     };

@@ -1,6 +1,7 @@
 //! Faults of the staging log that take a failure at one exact moment.
 
 mod beside;
+mod chosen;
 mod elsewhere;
 mod kept;
 mod together;

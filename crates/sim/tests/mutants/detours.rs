@@ -22,6 +22,24 @@ pub(crate) const DETOURS: &[Mutant] = &[
         "let alone = MUTANT || !job.hedge.is_second();",
     ),
     mutant(
+        "a late write is judged by what it waited for before its way was chosen, too",
+        "engine/flow/store.rs",
+        ".then_some(now);",
+        ".then_some(if MUTANT { asked.begun } else { now });",
+    ),
+    mutant(
+        "a write that no busy member delays counts as late",
+        "engine/flow/store.rs",
+        "(late && asked.way != Way::Calm)",
+        "(late && (MUTANT || asked.way != Way::Calm))",
+    ),
+    mutant(
+        "a write that has read does not count as late",
+        "engine/flow/walk.rs",
+        "(*work, *way, !plan.reads.is_empty())",
+        "(*work, *way, !MUTANT && !plan.reads.is_empty())",
+    ),
+    mutant(
         "beside: a read of what is being written",
         "engine/jobs.rs",
         "write.role != read.role\n",

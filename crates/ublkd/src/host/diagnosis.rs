@@ -37,9 +37,15 @@ const fn in_words(choice: Choice) -> [&'static str; 3] {
         Choice::Detour { reads: true, small: false } => "large reads go around",
         Choice::Detour { reads: false, small: true } => "small writes are staged",
         Choice::Detour { reads: false, small: false } => "large writes are staged",
+        Choice::Late { small: true } => return late("small late writes are staged"),
+        Choice::Late { small: false } => return late("large late writes are staged"),
         Choice::Turns => return ["members take turns", "in turns", "as they like"],
     };
     [name, "led around", "waiting"]
+}
+
+const fn late(name: &'static str) -> [&'static str; 3] {
+    [name, "staged once they have read", "going home then"]
 }
 
 /// The report at `now` (`wall` in seconds since 1970) for an array or a log volume's group.

@@ -173,7 +173,7 @@ impl Engine {
             return Stage::Plan;
         }
         match work {
-            Work::Write if self.is_to_be_staged(id) => Stage::Store,
+            Work::Write if self.is_to_be_staged(id, false) => Stage::Store,
             // It has waited for room in the staging log, and there will be none.
             Work::Write | Work::Zero { .. } if self.range.jobs[id].error.is_some() => Stage::Finish,
             Work::Write | Work::Zero { .. } => {

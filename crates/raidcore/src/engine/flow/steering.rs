@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use core::mem;
 
+use crate::engine::job::Asked;
 use crate::engine::steering::{Outcome, SteeringPolicy, Way};
 use crate::engine::work::Work;
 use crate::engine::{Engine, JobId, LatencyTotals};
@@ -42,8 +43,9 @@ impl Engine {
         }
         // A job that was given up has no tag any more.
         if job.error.is_none() && job.bad.is_empty() && !job.asked.tags.is_empty() {
-            let (blocks, took) = (job.asked.blocks, self.now - job.asked.begun);
-            self.array.steering.ended(Outcome { read, blocks, way: job.asked.way, took });
+            let Asked { blocks, begun, way, late, .. } = job.asked;
+            let (took, late) = (self.now - begun, late.map(|chosen| self.now - chosen));
+            self.array.steering.ended(Outcome { read, blocks, way, took, late });
         }
     }
 

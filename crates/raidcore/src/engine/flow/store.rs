@@ -47,8 +47,9 @@ impl Engine {
         self.layout.of(stripe).lbas(stripe, piece.role, piece.row, piece.blocks)
     }
 
-    /// Whether a write that was planned is to be staged instead, by the policy.
-    pub(in super::super) fn is_to_be_staged(&mut self, id: JobId) -> bool {
+    /// Whether a write that was planned is to be staged instead, by the policy. It is `late` if it has read old data to
+    /// go home.
+    pub(in super::super) fn is_to_be_staged(&mut self, id: JobId, late: bool) -> bool {
         let job = &self.range.jobs[id];
         let able = self.range.staging.is_open()
             && self.phase == Phase::Serving
@@ -59,15 +60,17 @@ impl Engine {
         if !able || job.error.is_some() {
             return false;
         }
-        let redirect = self.redirect(id);
+        let redirect = self.redirect(id, late);
         let wanted = self.array.steering.stages(self.now, redirect);
         let Some(wanted) = wanted else { return false };
         let staged = wanted && self.has_room_for(id);
-        self.range.jobs[id].asked.way = match staged {
+        let (now, asked) = (self.now, &mut self.range.jobs[id].asked);
+        asked.way = match staged {
             true => Way::Around,
             false if redirect.busy => Way::Home,
             false => Way::Calm,
         };
+        asked.late = (late && asked.way != Way::Calm).then_some(now);
         staged
     }
 
@@ -83,7 +86,11 @@ impl Engine {
         self.range.jobs[id].log.covers = self.covers(id);
         let saved = self.layout.is_saved(self.range.jobs[id].stripe);
         let able = self.array.membership.takes_writes() && !saved;
-        if able && self.is_to_be_staged(id) { Stage::Store } else { self.range.jobs.fall_in(id) }
+        if able && self.is_to_be_staged(id, false) {
+            Stage::Store
+        } else {
+            self.range.jobs.fall_in(id)
+        }
     }
 
     /// Whether there is room in the log for a job's pieces.
@@ -122,7 +129,7 @@ impl Engine {
     }
 
     /// What the policy is asked about.
-    fn redirect(&self, id: JobId) -> Redirect {
+    fn redirect(&self, id: JobId, late: bool) -> Redirect {
         let job = &self.range.jobs[id];
         let busy = |role: Role| self.array.steering.is_busy(self.layout.member(job.stripe, role));
         Redirect {
@@ -131,6 +138,7 @@ impl Engine {
             busy: !self.write_waits_for(id).is_empty(),
             rebuilds: self.array.background.rebuilds(),
             staged: job.log.covers,
+            late,
             journaled: self.array.membership.record().consistency == Consistency::Journal,
             used: self.staging_used(),
         }
@@ -162,7 +170,7 @@ impl Engine {
         let Some(holders) = self.holders_for(size) else {
             // It goes home after all.
             let job = &mut self.range.jobs[id];
-            job.asked.way = Way::Home;
+            (job.asked.way, job.asked.late) = (Way::Home, None);
             return match job.turn {
                 Turn::Beside => self.range.jobs.fall_in(id),
                 Turn::Any | Turn::InLine => Stage::Plan,

@@ -91,9 +91,10 @@ impl Engine {
         }
         self.claim(id);
         // A member that it is to write to may have become busy meanwhile.
-        let Job { work, asked: Asked { way, .. }, .. } = self.range.jobs[id];
+        let Job { work, asked: Asked { way, .. }, plan, .. } = &self.range.jobs[id];
+        let (work, way, late) = (*work, *way, !plan.reads.is_empty());
         match work {
-            Work::Write if way == Way::Calm && self.is_to_be_staged(id) => {
+            Work::Write if way == Way::Calm && self.is_to_be_staged(id, late) => {
                 self.range.jobs.release_buffers(id);
                 Stage::Store
             }

@@ -1,17 +1,19 @@
 //! Where reads and writes go.
 
+mod staged;
+
 use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
 use raidcore::meta::PolicyName;
 use raidcore::units::{Lba, MemberId};
-use steering::detour_trial::DetourTrial;
 use steering::hedge::Hedge;
 use steering::hold::CACHES;
 use steering::popularity::Popularity;
 use steering::scheme::{SCHEMES, Scheme};
 use steering::steer::{Known, Reconstruct, Steer};
+use steering::trials::Trials;
 
 /// Members that tell and obey.
 const BOTH: Known = Known { told: true, obeyed: true };
@@ -45,12 +47,12 @@ fn what_was_earned_long_ago_is_spent() {
 
 #[test]
 fn what_slows_nobody_down_costs_nothing() {
-    let trials = Some([DetourTrial::default(); 2]);
+    let trials = Some(Trials::default());
     let mut policy = Steer { reads: Some(Reconstruct::new(0.0)), trials, ..Steer::default() };
     let detour = Detour { read: 0, blocks: 1, extra: 4 };
     let end = |way, took: u64, policy: &mut Steer| {
         let took = Duration::from_micros(took);
-        policy.ended(Outcome { read: true, blocks: 1, way, took });
+        policy.ended(ended(true, way, took));
     };
     for _ in 0..1000 {
         assert!(policy.takes(Instant::ORIGIN, detour));
@@ -69,8 +71,8 @@ fn patience_ends_after_three_medians_and_where_one_read_in_four_takes_longer() {
     let mut after = |slow: u64| {
         for i in 0..4000 {
             let took = Duration::from_micros(if i % slow == 1 { 9_000 } else { 100 });
-            policy.ended(Outcome { read: true, blocks: 1, way: Way::Calm, took });
-            policy.ended(Outcome { read: false, blocks: 1, way: Way::Calm, took: took * 1000 });
+            policy.ended(ended(true, Way::Calm, took));
+            policy.ended(ended(false, Way::Calm, took * 1000));
         }
         policy.patience(Instant::ORIGIN, 1).expect("enough have ended").as_micros()
     };
@@ -99,7 +101,7 @@ impl Late {
             let took = Duration::from_micros(if i % 5 == 0 { 100 } else { most });
             // A detector says of one read in two that its member is busy.
             let way = if i % 2 == 0 { Way::Home } else { Way::Calm };
-            policy.ended(Outcome { read: true, blocks: 1, way, took });
+            policy.ended(ended(true, way, took));
         }
         Self { policy, read: 0 }
     }
@@ -128,7 +130,7 @@ impl Late {
     fn judged(&self) -> [Judged; 2] {
         let mut judged = Vec::new();
         self.policy.tell(&mut |found| judged.push(found));
-        assert_eq!(judged.len(), 4, "small and large reads and writes");
+        assert_eq!(judged.len(), 6, "small and large reads, writes, and writes that are late");
         for (found, small) in judged.iter().zip([true, false]) {
             assert_eq!(found.choice, Choice::Detour { reads: true, small });
         }
@@ -236,6 +238,7 @@ fn as_the_paper_has_it_rebuilds_are_spared_and_no_other() {
         busy: false,
         rebuilds: true,
         staged: false,
+        late: false,
         journaled: true,
         used: 0.5,
     };
@@ -258,6 +261,7 @@ fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
         busy: false,
         rebuilds: false,
         staged: false,
+        late: false,
         journaled: true,
         used: 0.4,
     };
@@ -297,7 +301,7 @@ fn reads_go_around_at_once_only_where_members_take_orders() {
         let detour = Detour { read: 1, blocks: 1, extra: 3 };
         assert!(policy.takes(Instant::ORIGIN, detour), "{known:?}");
         let took = Duration::from_micros(100);
-        let outcome = Outcome { read: true, blocks: 1, way: Way::Calm, took };
+        let outcome = ended(true, Way::Calm, took);
         (0..1000).for_each(|_| policy.ended(outcome));
         let hedged = policy.patience(Instant::ORIGIN, 1).is_some();
         assert_eq!(hedged, !(known.told && known.obeyed), "{known:?}");
@@ -313,6 +317,7 @@ fn large_writes_are_staged_only_where_members_collect_when_they_are_told_to() {
             busy: true,
             rebuilds: false,
             staged,
+            late: false,
             journaled: true,
             used: 0.0,
         };
@@ -333,106 +338,6 @@ fn what_is_staged_waits_for_a_lull_unless_members_take_turns() {
     }
 }
 
-const CALM: Duration = Duration::from_millis(1);
-
 fn ended(read: bool, way: Way, took: Duration) -> Outcome {
-    Outcome { read, blocks: 1, way, took }
-}
-
-/// What is staged of 1000 writes to busy members, in whose absence a write takes as long as one that is staged.
-/// After each of them the requests `beside` it end.
-fn staged_of_1000(
-    policy: &mut dyn SteeringPolicy,
-    home: Duration,
-    (journaled, used): (bool, f64),
-    beside: &[Outcome],
-) -> u32 {
-    for read in [true, false] {
-        (0..100).for_each(|_| policy.ended(ended(read, Way::Calm, CALM)));
-    }
-    let busy = Redirect {
-        blocks: 1,
-        data_busy: true,
-        busy: true,
-        rebuilds: false,
-        staged: false,
-        journaled,
-        used,
-    };
-    let mut count = 0;
-    for _ in 0..1000 {
-        let stages = policy.stages(Instant::ORIGIN, busy);
-        let (way, took) = if stages { (Way::Around, CALM) } else { (Way::Home, home) };
-        policy.ended(ended(false, way, took));
-        beside.iter().for_each(|&outcome| policy.ended(outcome));
-        count += u32::from(stages);
-    }
-    count
-}
-
-/// Few writes meet busy members.
-fn many_calm_writes() -> [Outcome; 100] {
-    [ended(false, Way::Calm, CALM); 100]
-}
-
-#[test]
-fn the_fuller_the_log_the_more_a_write_has_to_win_by_being_staged_on_members_that_collect_as_they_like()
- {
-    for (known, mut policy) in evenkeel() {
-        let mut staged = |home, used| {
-            staged_of_1000(
-                &mut *policy,
-                Duration::from_millis(home),
-                (true, used),
-                &many_calm_writes(),
-            )
-        };
-        assert_eq!(staged(1, 0.1), 1000, "{known:?}: there is room");
-        if known.obeyed {
-            assert_eq!(staged(1, 0.8), 1000, "{known:?}: the next turn comes soon");
-            continue;
-        }
-        assert!(staged(1, 0.2) < 400, "{known:?}: nothing is won");
-        assert!(staged(5, 0.2) > 900, "{known:?}: 4 ms are won for 1");
-        assert!(staged(5, 0.8) < 400, "{known:?}: 4 ms are won for 6");
-        assert!(staged(20, 0.8) > 900, "{known:?}: 19 ms are won for 6");
-    }
-}
-
-/// The copies are written on top of all that is written at home, so members collect for longer.
-#[test]
-fn what_saves_no_entry_of_a_journal_has_to_win_more_by_being_staged() {
-    for (known, mut policy) in evenkeel() {
-        let mut staged = |home, journaled| {
-            staged_of_1000(
-                &mut *policy,
-                Duration::from_millis(home),
-                (journaled, 0.0),
-                &many_calm_writes(),
-            )
-        };
-        assert_eq!(staged(5, true), 1000, "{known:?}: its entry would be written, too");
-        if known.obeyed {
-            assert_eq!(staged(5, false), 1000, "{known:?}: they collect when they are told to");
-            continue;
-        }
-        assert!(staged(5, false) < 400, "{known:?}: 4 ms are won for 8");
-        assert!(staged(20, false) > 900, "{known:?}: 19 ms are won for 8");
-    }
-}
-
-/// What is staged is written more often, so members collect for longer, and everybody waits for that.
-#[test]
-fn what_delays_others_for_longer_than_it_spares_is_not_staged() {
-    for (known, _) in evenkeel() {
-        let staged = |late| {
-            let (_, mut policy) = evenkeel().find(|(other, _)| *other == known).expect("it is one");
-            let calm = ended(true, Way::Calm, CALM);
-            let late = ended(true, Way::Home, CALM + Duration::from_millis(late));
-            let home = Duration::from_millis(20);
-            staged_of_1000(&mut *policy, home, (true, 0.0), &[calm, calm, calm, late])
-        };
-        assert!(staged(2) > 900, "{known:?}: 19 ms are won for 12");
-        assert!(staged(6) < 400, "{known:?}: 19 ms are won for 36");
-    }
+    Outcome { read, blocks: 1, way, took, late: None }
 }
