@@ -15,6 +15,18 @@ use steering::scheme::{SCHEMES, Scheme};
 use steering::steer::{Known, Reconstruct, Steer};
 use steering::trials::Trials;
 
+/// A write of a block that no busy member delays, while the log is empty.
+const CALM_WRITE: Redirect = Redirect {
+    blocks: 1,
+    data_busy: false,
+    busy: false,
+    rebuilds: false,
+    staged: false,
+    late: false,
+    journaled: true,
+    used: 0.0,
+};
+
 /// Members that tell and obey.
 const BOTH: Known = Known { told: true, obeyed: true };
 
@@ -232,16 +244,7 @@ fn what_is_read_again_soon_is_popular_within_a_tenth_of_what_is_read() {
 
 #[test]
 fn as_the_paper_has_it_rebuilds_are_spared_and_no_other() {
-    let redirect = Redirect {
-        blocks: 1,
-        data_busy: false,
-        busy: false,
-        rebuilds: true,
-        staged: false,
-        late: false,
-        journaled: true,
-        used: 0.5,
-    };
+    let redirect = Redirect { rebuilds: true, used: 0.5, ..CALM_WRITE };
     let stages = |scheme: &str, redirect| {
         let scheme = Scheme::named(scheme).expect("it exists");
         let mut policy = scheme.place(0.05, BOTH).expect("it has a policy");
@@ -255,16 +258,7 @@ fn as_the_paper_has_it_rebuilds_are_spared_and_no_other() {
 
 #[test]
 fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
-    let calm = Redirect {
-        blocks: 16,
-        data_busy: false,
-        busy: false,
-        rebuilds: false,
-        staged: false,
-        late: false,
-        journaled: true,
-        used: 0.4,
-    };
+    let calm = Redirect { blocks: 16, used: 0.4, ..CALM_WRITE };
     for name in ["plain/log", "evenkeel/log:wow"] {
         let scheme = Scheme::named(name).expect("it exists");
         assert!(scheme.needs_staging());
@@ -311,16 +305,8 @@ fn reads_go_around_at_once_only_where_members_take_orders() {
 #[test]
 fn large_writes_are_staged_only_where_members_collect_when_they_are_told_to() {
     for (known, mut policy) in evenkeel() {
-        let redirect = |blocks, staged| Redirect {
-            blocks,
-            data_busy: true,
-            busy: true,
-            rebuilds: false,
-            staged,
-            late: false,
-            journaled: true,
-            used: 0.0,
-        };
+        let redirect =
+            |blocks, staged| Redirect { blocks, data_busy: true, busy: true, staged, ..CALM_WRITE };
         let mut stages = |blocks, staged| policy.stages(Instant::ORIGIN, redirect(blocks, staged));
         assert!(stages(16, false), "{known:?}");
         assert_eq!(stages(17, false), known.obeyed, "{known:?}");

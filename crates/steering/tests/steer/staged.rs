@@ -5,16 +5,7 @@ use super::*;
 const CALM: Duration = Duration::from_millis(1);
 
 fn meets_busy_member(journaled: bool, used: f64) -> Redirect {
-    Redirect {
-        blocks: 1,
-        data_busy: true,
-        busy: true,
-        rebuilds: false,
-        staged: false,
-        late: false,
-        journaled,
-        used,
-    }
+    Redirect { data_busy: true, busy: true, journaled, used, ..CALM_WRITE }
 }
 
 /// What is staged of 1000 writes to busy members, in whose absence a write takes as long as one that is staged.
@@ -125,9 +116,8 @@ fn what_late_writes_waited_for_before_does_not_count() {
 fn a_cache_takes_no_calm_write_that_is_late() {
     for cache in CACHES {
         let mut policy = Steer { cache: *cache, ..Steer::default() };
-        let calm = Redirect { busy: false, data_busy: false, ..meets_busy_member(true, 0.0) };
-        assert_eq!(policy.stages(Instant::ORIGIN, calm), cache.takes());
-        assert!(!policy.stages(Instant::ORIGIN, Redirect { late: true, ..calm }));
+        assert_eq!(policy.stages(Instant::ORIGIN, CALM_WRITE), cache.takes());
+        assert!(!policy.stages(Instant::ORIGIN, Redirect { late: true, ..CALM_WRITE }));
     }
 }
 
