@@ -8,6 +8,7 @@
 //! - A check that fails panics, in the step in which it fails; [`run`] turns it into a [`Failure`].
 
 mod arithmetic;
+mod around;
 mod checks;
 mod create;
 mod digest;

@@ -145,6 +145,7 @@ impl World {
         self.summary.detours += counters.detours;
         self.summary.hedges += counters.hedged_reads;
         self.summary.elsewhere += counters.hedged_writes;
+        self.summary.twins += counters.hedged_home_writes;
         self.summary.together += counters.staged_together;
         self.summary.warm += counters.warm_blocks;
         self.summary.kept += counters.kept_reads;

@@ -22,6 +22,8 @@ pub struct Summary {
     pub hedges: u64,
     /// Staged writes that others got, too, as some took long.
     pub elsewhere: u64,
+    /// Writes that took long at home, and were staged as well.
+    pub twins: u64,
     /// Writes that were staged with another, under its header.
     pub together: u64,
     /// Writes that were staged.
@@ -82,6 +84,7 @@ impl AddAssign for Summary {
         self.detours += other.detours;
         self.hedges += other.hedges;
         self.elsewhere += other.elsewhere;
+        self.twins += other.twins;
         self.together += other.together;
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;

@@ -6,25 +6,24 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Command, CommandError, Config, Detour, Engine, Hold, Input, Note, Pace, REBUILD_ORDERS,
-    Redirect, RequestError, SteeringPolicy,
+    Command, CommandError, Config, Engine, Input, Note, Pace, REBUILD_ORDERS, RequestError,
 };
 use raidcore::geometry::Level;
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
-use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
+use raidcore::units::{DeviceId, MemberId, Pba, Set, Stripe};
 use raidlog::host::{self, Work};
 use raidlog::{CachedArray, Machine, ONLY};
 
+use crate::around::around;
 use crate::checks;
 use crate::create::create;
 use crate::digest::Digest;
 use crate::disk::{Data, Disk, KEPT};
 use crate::flash::Flash;
 use crate::fuse::Fuse;
-use crate::hold::AnyOrder;
 use crate::memory::Memory;
 use crate::model::{GARBAGE, Model};
 use crate::play::Sink;
@@ -189,6 +188,7 @@ impl World {
             detours: self.summary.detours + self.engine().counters().detours,
             hedges: self.summary.hedges + self.engine().counters().hedged_reads,
             elsewhere: self.summary.elsewhere + self.engine().counters().hedged_writes,
+            twins: self.summary.twins + self.engine().counters().hedged_home_writes,
             together: self.summary.together + self.engine().counters().staged_together,
             staged: self.summary.staged + self.engine().counters().staged_writes,
             reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
@@ -424,77 +424,8 @@ pub(crate) fn start(
     }
 }
 
-/// The policy of an engine with busy members.
-pub(crate) fn around(scenario: &Scenario) -> Option<Box<dyn SteeringPolicy>> {
-    (scenario.busy > 0).then(|| Box::new(Around::of(scenario)) as Box<dyn SteeringPolicy>)
-}
-
 /// Some of the members, or none.
 pub(crate) fn some_of(source: &mut Source, members: usize) -> Set<MemberId> {
     let (some, fewer) = (source.below(1 << members), source.below(1 << members));
     Set::from_bits(if source.chance(1, 4) { 0 } else { some & fewer })
-}
-
-/// Reads go around busy members, or are hedged. Most writes that would have to wait are staged; in
-/// some worlds also every other one that would not, and they come home in another order, or after a lull.
-struct Around {
-    asked: u64,
-    stored: u64,
-    calm: bool,
-    orders: bool,
-    lull: Duration,
-}
-
-impl Around {
-    fn of(scenario: &Scenario) -> Self {
-        let often = scenario.busy > 8;
-        let waits = scenario.busy > 1 && !scenario.tags.is_multiple_of(2);
-        let lull = Duration::from_micros(if waits { 300 } else { 0 });
-        let calm = often && scenario.page_bits == 0;
-        Self { asked: 0, stored: 0, calm, orders: often, lull }
-    }
-}
-
-impl SteeringPolicy for Around {
-    fn takes(&mut self, _: Instant, _: Detour) -> bool {
-        true
-    }
-
-    fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
-        self.asked += 1;
-        // From zero to more than most reads take.
-        let micros = [0, 20, 100, 500, 2000][(self.asked % 5) as usize];
-        (self.asked % 4 != u64::from(blocks % 4)).then_some(Duration::from_micros(micros))
-    }
-
-    fn write_patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
-        self.stored += 1;
-        let micros = [0, 50, 300, 1000][(self.stored / 2 % 4) as usize];
-        self.stored.is_multiple_of(2).then_some(Duration::from_micros(micros))
-    }
-
-    fn keeps(&mut self, _: Instant, _: MemberId, _: Lba, _: u32) -> bool {
-        self.asked += 1;
-        !self.asked.is_multiple_of(4)
-    }
-
-    fn hold(&self) -> Option<Box<dyn Hold>> {
-        self.orders.then(|| Box::<AnyOrder>::default() as Box<dyn Hold>)
-    }
-
-    fn lull(&self) -> Duration {
-        self.lull
-    }
-
-    fn stages_calm(&self) -> bool {
-        self.calm
-    }
-
-    fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {
-        self.asked += 1;
-        if self.calm && !redirect.busy && !redirect.staged && !redirect.rebuilds {
-            return self.asked.is_multiple_of(2);
-        }
-        !self.asked.is_multiple_of(if redirect.staged { 3 } else { 7 })
-    }
 }

@@ -4,6 +4,8 @@
 //! of it costs more than reading the others. Where all reads take about as long, almost none is hedged. A budget
 //! may forbid even these, and a trial may find that they don't pay.
 //!
+//! A write at home is staged as well by the same rule: whatever it waits for by then, the log is sooner there.
+//!
 //! What is staged is written to others, too, after 90 in 100 and three medians: it meets one of its holders'
 //! stalls more often, and one more copy costs less than the parts of a stripe.
 
@@ -20,7 +22,7 @@ struct Late {
     medians: u64,
 }
 
-const READS: Late = Late { percent: 75, medians: 3 };
+const HOME: Late = Late { percent: 75, medians: 3 };
 
 const STAGED: Late = Late { percent: 90, medians: 3 };
 
@@ -77,10 +79,10 @@ pub struct Hedge {
 }
 
 impl Hedge {
-    /// Of reads.
+    /// Of reads, or of writes, at home.
     #[must_use]
-    pub fn of_reads() -> Self {
-        Self { classes: [Class::new(READS), Class::new(READS)] }
+    pub fn at_home() -> Self {
+        Self { classes: [Class::new(HOME), Class::new(HOME)] }
     }
 
     /// Of writes that are staged.

@@ -57,10 +57,10 @@ impl Class {
         self.spared += (spared.as_nanos() as f64 - self.spared) * weight;
     }
 
-    fn judged(&self, small: bool, calm: Option<Duration>) -> Judged {
+    fn judged(&self, choice: Choice, calm: Option<Duration>) -> Judged {
         let known = |nanos: f64| (self.count > 0).then(|| Duration::from_nanos(nanos as u64));
         Judged {
-            choice: Choice::Detour { reads: true, small },
+            choice,
             on: !self.rests,
             since: self.turned,
             calm,
@@ -91,9 +91,13 @@ impl HedgeTrial {
         self.class(blocks).ended(around, home);
     }
 
-    /// The findings on small and on large reads. `calm` is what a read of so many blocks takes that is not late.
-    pub fn judged(&self, calm: impl Fn(u32) -> Option<Duration>) -> impl Iterator<Item = Judged> {
+    /// The findings on small and on large requests. `calm` is what one of so many blocks takes that is not late.
+    pub fn judged(
+        &self,
+        choice: impl Fn(bool) -> Choice,
+        calm: impl Fn(u32) -> Option<Duration>,
+    ) -> impl Iterator<Item = Judged> {
         let classes = self.classes.into_iter().zip([SMALL, SMALL + 1]);
-        classes.map(move |(class, blocks)| class.judged(blocks == SMALL, calm(blocks)))
+        classes.map(move |(class, blocks)| class.judged(choice(blocks == SMALL), calm(blocks)))
     }
 }

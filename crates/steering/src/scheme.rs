@@ -12,6 +12,7 @@ use crate::collect::age::{Age, Law};
 use crate::collect::modes::{Forcing, Modes};
 use crate::collect::{Collect, Global, Rotate, Window};
 use crate::hedge::Hedge;
+use crate::hedged_home::HedgedHome;
 use crate::hold::{CACHES, Cache};
 use crate::steer::{Known, Reconstruct, Staged, Steer};
 
@@ -306,7 +307,7 @@ impl Scheme {
         };
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
         let takes_turns = known.told && known.obeyed;
-        let hedge = hedges.then(Hedge::of_reads);
+        let hedge = hedges.then(Hedge::at_home);
         let hedge_staged = hedges.then(Hedge::of_staged);
         let trials = self.tries.then(Default::default);
         let popular = self.by_the_paper.then(Default::default);
@@ -319,6 +320,7 @@ impl Scheme {
             hedge,
             hedge_trial: at_will.then(Default::default),
             hedge_staged,
+            hedge_home: at_will.then(HedgedHome::default),
             writes,
             cache,
             lull: if self.tries && !takes_turns { LULL } else { Duration::ZERO },

@@ -5,13 +5,15 @@ use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Choice, Detour, Hold, Judged, LatencyTotals, Outcome, Redirect, SteeringPolicy, Way,
+    Choice, Detour, HedgedWrite, Hold, Judged, LatencyTotals, Outcome, Redirect, SteeringPolicy,
+    Way,
 };
 use raidcore::units::{Lba, MemberId};
 
 use crate::burden::Burden;
 use crate::hedge::Hedge;
 use crate::hedge_trial::HedgeTrial;
+use crate::hedged_home::HedgedHome;
 use crate::hold::Cache;
 use crate::popularity::Popularity;
 use crate::trials::Trials;
@@ -127,6 +129,8 @@ pub struct Steer {
     pub hedge_trial: Option<HedgeTrial>,
     /// When staged writes are written to others, too, if ever.
     pub hedge_staged: Option<Hedge>,
+    /// When writes that went home are staged as well, if ever.
+    pub hedge_home: Option<HedgedHome>,
     /// About writes.
     pub writes: Option<Staged>,
     /// Whether the log is a write cache, and takes small writes that no busy member would delay. They are
@@ -148,10 +152,16 @@ pub struct Steer {
 }
 
 impl Steer {
+    /// How long a write takes that no busy member delays, once it is known.
+    fn calm_write(&self, blocks: u32) -> Option<Duration> {
+        self.trials.as_ref()?.calm(false, blocks)
+    }
+
     /// What it costs others to stage a write, in calm writes.
     fn price_of_staging(&self, Redirect { blocks, journaled, used, .. }: Redirect) -> u32 {
-        let calm = self.trials.as_ref().and_then(|trials| trials.calm(false, blocks));
-        let burden = calm.map_or(0.0, |calm| WRITES_MORE * self.burden.beside(calm)) as u32;
+        let burden = self
+            .calm_write(blocks)
+            .map_or(0.0, |calm| WRITES_MORE * self.burden.beside(calm)) as u32;
         if !self.at_will {
             return burden;
         }
@@ -187,6 +197,23 @@ impl SteeringPolicy for Steer {
         self.hedge_staged.as_ref()?.patience(blocks)
     }
 
+    fn home_patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
+        self.hedge_home.as_ref()?.patience(blocks)
+    }
+
+    fn hedges_write(&mut self, now: Instant, redirect: Redirect) -> bool {
+        let Redirect { blocks, used, .. } = redirect;
+        let (Some(calm), true) = (self.calm_write(blocks), used < KEPT) else { return false };
+        let price = calm.saturating_mul(self.price_of_staging(redirect));
+        self.hedge_home.as_mut().is_some_and(|hedge| hedge.hedges(now, blocks, price))
+    }
+
+    fn hedged_write(&mut self, hedged: HedgedWrite) {
+        if let (Some(hedge), Some(trials)) = (&mut self.hedge_home, &mut self.trials) {
+            hedge.ended(hedged, trials);
+        }
+    }
+
     fn stages_calm(&self) -> bool {
         self.cache.takes()
     }
@@ -219,7 +246,7 @@ impl SteeringPolicy for Steer {
     }
 
     fn ended(&mut self, outcome: Outcome) {
-        let Outcome { read, blocks, way, took, late } = outcome;
+        let Outcome { read, blocks, way, took, late, hedged } = outcome;
         let patience = self.hedge.as_ref().and_then(|hedge| hedge.patience(blocks));
         let hedge = match (read, way) {
             (true, _) => &mut self.hedge,
@@ -229,8 +256,13 @@ impl SteeringPolicy for Steer {
         if let Some(hedge) = hedge {
             hedge.ended(blocks, late.unwrap_or(took));
         }
+        if let Some(hedge) = self.hedge_home.as_mut().filter(|_| !read) {
+            hedge.written(outcome);
+        }
         if let Some(trials) = &mut self.trials {
-            if !read {
+            if hedged {
+                // It went both ways.
+            } else if !read {
                 trials.written(outcome);
             } else if self.hedge_trial.is_none() {
                 trials.reads.ended(blocks, way, took);
@@ -259,9 +291,13 @@ impl SteeringPolicy for Steer {
         let Some(trials) = &self.trials else { return };
         let of_reads = |small| Choice::Detour { reads: true, small };
         match &self.hedge_trial {
-            Some(trial) => trial.judged(|blocks| trials.calm(true, blocks)).for_each(&mut *judged),
+            Some(trial) => {
+                trial.judged(of_reads, |blocks| trials.calm(true, blocks)).for_each(&mut *judged);
+            }
             None => trials.reads.judged(of_reads).for_each(&mut *judged),
         }
-        trials.of_writes().for_each(judged);
+        trials.of_writes().for_each(&mut *judged);
+        let hedge_home = self.hedge_home.as_ref();
+        hedge_home.and_then(|hedge| hedge.judged(self.calm_write(1))).into_iter().for_each(judged);
     }
 }

@@ -39,6 +39,10 @@ pub struct Counters {
     pub staged_again: u64,
     /// How often a staged write took so long that others got it, too.
     pub hedged_writes: u64,
+    /// Writes that took so long at home that they were staged as well.
+    pub hedged_home_writes: u64,
+    /// Of these blocks, those that came home meanwhile, and need not come home again.
+    pub home_meanwhile: u64,
     /// Blocks read from the staging log.
     pub staged_reads: u64,
     /// Blocks of it that were found in memory, and not read there.

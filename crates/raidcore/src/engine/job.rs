@@ -219,6 +219,17 @@ impl Job {
         }
     }
 
+    /// Whether another job has answered in this one's place.
+    pub(super) fn is_given_up(&self) -> bool {
+        let is_alone = !self.hedge.is_paired();
+        matches!(self.work, Work::Read | Work::Write) && self.asked.tags.is_empty() && is_alone
+    }
+
+    /// Whether it is a write that only reads on, and changes nothing at home: another stages the same in its place.
+    pub(super) fn leaves_home(&self) -> bool {
+        self.is_given_up() && self.asked.way == Way::Around
+    }
+
     /// Whether it changes what users see at home, or brings it there.
     pub(super) fn writes_home(&self) -> bool {
         self.work.is_users() || self.work == Work::Reclaim

@@ -279,7 +279,10 @@ impl Jobs {
             Some(holder) => {
                 let holder = self.table.id_at(holder);
                 // It has to be known what it brings home, so that what is staged now is none of that.
-                holder.is_some_and(|holder| self.table[holder].log.gathered.is_some())
+                holder.is_some_and(|holder| {
+                    let holder = &self.table[holder];
+                    holder.log.gathered.is_some() || holder.is_given_up()
+                })
             }
             None => {
                 self.locks.is_shared(job.stripe) && self.locks.first_waiter(job.stripe).is_none()
@@ -302,6 +305,7 @@ impl Jobs {
         match writer.work {
             // It also writes what it could not read.
             _ if !writer.bad.is_empty() => false,
+            Work::Write if writer.leaves_home() => true,
             Work::Write => job.pieces.iter().all(|read| {
                 let apart = |write: &Piece| {
                     write.role != read.role

@@ -81,7 +81,7 @@ pub use left::LeftStripe;
 pub use order::{REBUILD_ORDERS, RebuildOrder};
 pub use report::*;
 pub use response::Slowdown;
-pub use steering::{Choice, Detour, Judged, Outcome, Redirect, SteeringPolicy, Way};
+pub use steering::{Choice, Detour, HedgedWrite, Judged, Outcome, Redirect, SteeringPolicy, Way};
 pub use stream::Stream;
 
 use crate::geometry::{Geometry, Layout};

@@ -71,6 +71,23 @@ pub struct Outcome {
     /// If it was [late](Redirect::late) when its way was chosen: how long it took from then on. It may have waited for
     /// a busy member before, whichever way it went then.
     pub late: Option<Duration>,
+    /// Whether it was a write that took long at home, and was [staged as well](SteeringPolicy::hedged_write).
+    pub hedged: bool,
+}
+
+/// A write that took long at home, and was staged as well, when both have ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HedgedWrite {
+    /// How many blocks it had.
+    pub blocks: u32,
+    /// Which way it was to go.
+    pub way: Way,
+    /// How long it took.
+    pub took: Duration,
+    /// How long it would have taken at home: at least this, if it was still reading when it was staged.
+    pub home: Duration,
+    /// The same from when its way was chosen, if it was [late](Redirect::late) by then.
+    pub late: Option<Duration>,
 }
 
 /// A policy: says where reads and writes go.
@@ -94,6 +111,17 @@ pub trait SteeringPolicy: Send {
     /// their place; for ever if none.
     fn write_patience(&mut self, _now: Instant, _blocks: u32) -> Option<Duration> {
         None
+    }
+
+    /// How long a write of so many blocks may take at home before it is staged as well, if the policy wants
+    /// [that](SteeringPolicy::hedges_write) then; for ever if none.
+    fn home_patience(&mut self, _now: Instant, _blocks: u32) -> Option<Duration> {
+        None
+    }
+
+    /// Whether a write is staged as well that has taken that long at home.
+    fn hedges_write(&mut self, _now: Instant, _redirect: Redirect) -> bool {
+        false
     }
 
     /// Whether it may stage a write that no busy member would keep waiting. If not, it is not asked about such
@@ -128,6 +156,9 @@ pub trait SteeringPolicy: Send {
     /// have been at home after `home`, both without what arithmetic takes. Not told if either has failed.
     fn hedged(&mut self, _blocks: u32, _took: Duration, _home: Duration) {}
 
+    /// A write that was staged as well as written home has ended both ways. Not told if either has failed.
+    fn hedged_write(&mut self, _hedged: HedgedWrite) {}
+
     /// What the requests that have ended come to in all, if it keeps count.
     fn latency_totals(&self) -> LatencyTotals {
         LatencyTotals::default()
@@ -153,6 +184,8 @@ pub enum Choice {
         /// Whether it is of small ones, not of large ones.
         small: bool,
     },
+    /// Small writes that take long at home are staged as well.
+    HedgedWrites,
     /// Members collect garbage in turns, not as they like.
     Turns,
 }
@@ -294,6 +327,23 @@ impl Steering {
     /// How long a staged write of so many blocks waits for members that take long; for ever if none.
     pub(super) fn write_patience(&mut self, now: Instant, blocks: u32) -> Option<Duration> {
         self.policy.as_mut()?.write_patience(now, blocks)
+    }
+
+    /// How long a write of so many blocks may take at home; for ever if none.
+    pub(super) fn home_patience(&mut self, now: Instant, blocks: u32) -> Option<Duration> {
+        self.policy.as_mut()?.home_patience(now, blocks)
+    }
+
+    /// Whether a write that takes long at home is staged as well.
+    pub(super) fn hedges_write(&mut self, now: Instant, redirect: Redirect) -> bool {
+        self.policy.as_mut().is_some_and(|policy| policy.hedges_write(now, redirect))
+    }
+
+    /// A write has ended both ways.
+    pub(super) fn hedged_write(&mut self, hedged: HedgedWrite) {
+        if let Some(policy) = &mut self.policy {
+            policy.hedged_write(hedged);
+        }
     }
 
     /// How long a lull is after which what is staged comes home; none without a policy.

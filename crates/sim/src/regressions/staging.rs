@@ -5,6 +5,7 @@ mod chosen;
 mod elsewhere;
 mod kept;
 mod together;
+mod twins;
 
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Detour, HomeWaits, Redirect, SteeringPolicy};

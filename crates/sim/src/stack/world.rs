@@ -12,6 +12,7 @@ use raidlog::{GroupId, LogArray, Machine, Note, RecoveryError, Shape, VolumeId, 
 
 use super::StackSummary;
 use super::scenario::StackScenario;
+use crate::around::around;
 use crate::create::{create, uuid_of};
 use crate::digest::Digest;
 use crate::disk::{Block, Disk, FOR_GOOD, Kept, Sick};
@@ -22,7 +23,7 @@ use crate::play::Sink;
 use crate::power::{array_of, devices_of};
 use crate::source::Source;
 use crate::under_way::Pending;
-use crate::world::{around, config, is_exposed, some_of};
+use crate::world::{config, is_exposed, some_of};
 
 const VOLUME: VolumeId = VolumeId(*b"above the arrays");
 

@@ -28,8 +28,9 @@ pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "hedge: a read that was answered is tried again",
         "engine/hedge/pairs.rs",
-        "reads && job.hedge.partner.is_none() && !job.asked.tags.is_empty()",
-        "reads && job.hedge.partner.is_none() && (MUTANT || !job.asked.tags.is_empty())",
+        "let is_alone = job.hedge.partner.is_none() && !job.asked.tags.is_empty();",
+        "let is_alone =
+                job.hedge.partner.is_none() && (MUTANT || !job.asked.tags.is_empty());",
     ),
     mutant(
         "elsewhere: what is stored late counts",

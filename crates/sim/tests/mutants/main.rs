@@ -38,6 +38,7 @@ mod stack;
 mod staging;
 mod succession;
 mod together;
+mod twins;
 mod volatile;
 mod warm;
 
@@ -79,6 +80,7 @@ use stack::STACK;
 use staging::STAGING;
 use succession::SUCCESSION;
 use together::TOGETHER;
+use twins::TWINS;
 use volatile::VOLATILE;
 use warm::WARM;
 
@@ -264,6 +266,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         DISTRIBUTED,
         SUCCESSION,
         TOGETHER,
+        TWINS,
         RETURNS,
         HEALING,
         SCRUB,

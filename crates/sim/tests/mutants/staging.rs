@@ -443,8 +443,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged beside: a write goes to the log beside one that goes home",
         "engine/jobs.rs",
-        "self.table[holder].log.gathered.is_some())",
-        "MUTANT || self.table[holder].log.gathered.is_some())",
+        "holder.log.gathered.is_some() || holder.is_given_up()",
+        "MUTANT || holder.log.gathered.is_some() || holder.is_given_up()",
     ),
     mutant(
         "staged beside: a copy is made of what was staged meanwhile",

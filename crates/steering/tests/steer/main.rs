@@ -1,5 +1,6 @@
 //! Where reads and writes go.
 
+mod hedged;
 mod staged;
 
 use core::time::Duration;
@@ -78,7 +79,7 @@ fn what_slows_nobody_down_costs_nothing() {
 
 #[test]
 fn patience_ends_after_three_medians_and_where_one_read_in_four_takes_longer() {
-    let mut policy = Steer { hedge: Some(Hedge::of_reads()), ..Steer::default() };
+    let mut policy = Steer { hedge: Some(Hedge::at_home()), ..Steer::default() };
     assert_eq!(policy.patience(Instant::ORIGIN, 1), None, "nothing is known yet");
     let mut after = |slow: u64| {
         for i in 0..4000 {
@@ -142,7 +143,11 @@ impl Late {
     fn judged(&self) -> [Judged; 2] {
         let mut judged = Vec::new();
         self.policy.tell(&mut |found| judged.push(found));
-        assert_eq!(judged.len(), 6, "small and large reads, writes, and writes that are late");
+        assert_eq!(
+            judged.len(),
+            7,
+            "small and large reads, writes, late writes, and hedged writes"
+        );
         for (found, small) in judged.iter().zip([true, false]) {
             assert_eq!(found.choice, Choice::Detour { reads: true, small });
         }
@@ -325,5 +330,5 @@ fn what_is_staged_waits_for_a_lull_unless_members_take_turns() {
 }
 
 fn ended(read: bool, way: Way, took: Duration) -> Outcome {
-    Outcome { read, blocks: 1, way, took, late: None }
+    Outcome { read, blocks: 1, way, took, late: None, hedged: false }
 }

@@ -39,6 +39,13 @@ const fn in_words(choice: Choice) -> [&'static str; 3] {
         Choice::Detour { reads: false, small: false } => "large writes are staged",
         Choice::Late { small: true } => return late("small late writes are staged"),
         Choice::Late { small: false } => return late("large late writes are staged"),
+        Choice::HedgedWrites => {
+            return [
+                "small writes that take long are staged as well",
+                "answered",
+                "going home alone",
+            ];
+        }
         Choice::Turns => return ["members take turns", "in turns", "as they like"],
     };
     [name, "led around", "waiting"]

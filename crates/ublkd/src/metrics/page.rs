@@ -193,6 +193,16 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         c.hedged_writes,
     );
     counter(
+        "evenkeel_hedged_home_writes_total",
+        "Writes that took so long at home that they were staged as well.",
+        c.hedged_home_writes,
+    );
+    counter(
+        "evenkeel_home_meanwhile_bytes_total",
+        "What of these came home by itself, and was not brought there.",
+        c.home_meanwhile * BLOCK_BYTES as u64,
+    );
+    counter(
         "evenkeel_detour_extra_bytes_total",
         "What detours and hedged reads have read beyond what was asked for.",
         c.detour_blocks * BLOCK_BYTES as u64,

@@ -1,4 +1,5 @@
-//! A read that takes long is tried a second way, and an entry of the staging log is put on others.
+//! A read that takes long is tried a second way, and an entry of the staging log is put on others. Of writes at
+//! home that take long see [`twins`](super::twins).
 
 use alloc::vec::Vec;
 
@@ -114,7 +115,9 @@ impl Engine {
     /// now.
     pub(super) fn hedge(&mut self, out: &mut Vec<Action>) {
         while let Some(id) = self.range.patience.pop_due(self.now) {
-            if self.range.jobs.reads_alone(id) {
+            if self.range.jobs.writes_alone(id) {
+                self.stage_too(id);
+            } else if self.range.jobs.reads_alone(id) {
                 self.range.jobs.begin_second(id, self.now);
             } else if let Some(number) = entry_waited_for(&self.range.jobs, &self.range.staging, id)
             {
@@ -126,7 +129,11 @@ impl Engine {
     /// Forgets the deadlines of jobs that wait no more.
     pub(super) fn forget_patience(&mut self) {
         let (jobs, staging) = (&self.range.jobs, &self.range.staging);
-        let waits = |id| jobs.reads_alone(id) || entry_waited_for(jobs, staging, id).is_some();
+        let waits = |id| {
+            jobs.writes_alone(id)
+                || jobs.reads_alone(id)
+                || entry_waited_for(jobs, staging, id).is_some()
+        };
         self.range.patience.forget_ended(waits);
     }
 }

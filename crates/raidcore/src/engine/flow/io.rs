@@ -18,6 +18,9 @@ impl Engine {
             self.issue_read(id, index, readable, out);
         }
         self.issue_fetches(id, out);
+        if let Some(patience) = self.range.jobs[id].hedge.patience {
+            self.range.patience.wait(self.now + patience, id);
+        }
         Stage::AfterRead
     }
 

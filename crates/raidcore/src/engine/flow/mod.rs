@@ -39,6 +39,7 @@ mod steering;
 mod store;
 mod succession;
 mod together;
+mod twins;
 mod walk;
 mod warm;
 

@@ -17,6 +17,7 @@ impl Engine {
         self.range.jobs[id].retries.forget_tried();
         // An earlier plan may have read into scratch buffers what this one reads elsewhere.
         self.range.jobs[id].is_copied = false;
+        self.range.jobs[id].hedge.patience = None;
         self.cool_down(id);
         let rebuilds = matches!(
             self.range.jobs[id].work,
@@ -79,6 +80,7 @@ impl Engine {
                 if next == Stage::Buffers {
                     self.copy_kept(id);
                     self.warm_up(id);
+                    self.limit(id);
                 }
                 next
             }

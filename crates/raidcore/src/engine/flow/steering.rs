@@ -45,7 +45,8 @@ impl Engine {
         if job.error.is_none() && job.bad.is_empty() && !job.asked.tags.is_empty() {
             let Asked { blocks, begun, way, late, .. } = job.asked;
             let (took, late) = (self.now - begun, late.map(|chosen| self.now - chosen));
-            self.array.steering.ended(Outcome { read, blocks, way, took, late });
+            let hedged = !read && self.range.jobs[id].hedge.twin.is_some();
+            self.array.steering.ended(Outcome { read, blocks, way, took, late, hedged });
         }
     }
 

@@ -94,7 +94,7 @@ impl Engine {
     }
 
     /// Whether there is room in the log for a job's pieces.
-    fn has_room_for(&mut self, id: JobId) -> bool {
+    pub(super) fn has_room_for(&mut self, id: JobId) -> bool {
         let size = Size::of(&self.range.jobs[id].pieces);
         let (calm, burden) = calm_and_burden(&self.array);
         let room = self.range.staging.has_room(size, calm, burden);
@@ -129,7 +129,7 @@ impl Engine {
     }
 
     /// What the policy is asked about.
-    fn redirect(&self, id: JobId, late: bool) -> Redirect {
+    pub(super) fn redirect(&self, id: JobId, late: bool) -> Redirect {
         let job = &self.range.jobs[id];
         let busy = |role: Role| self.array.steering.is_busy(self.layout.member(job.stripe, role));
         Redirect {
@@ -161,13 +161,23 @@ impl Engine {
 
     /// Writes a job's pieces to the log instead of to their stripe.
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        if self.store_later(id, out) { Stage::Store } else { self.store_alone(id, out) }
+        let job = &mut self.range.jobs[id];
+        job.hedge.patience = None;
+        // The entry of one that goes home, too, has its number before anything can be seen there.
+        let gathers = job.hedge.twin.is_none();
+        match gathers && self.store_later(id, out) {
+            true => Stage::Store,
+            false => self.store_alone(id, out),
+        }
     }
 
     /// Does that at once, in an entry with a header of its own.
     pub(super) fn store_alone(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let size = Size::of(&self.range.jobs[id].pieces);
         let Some(holders) = self.holders_for(size) else {
+            if self.range.jobs.leave_to_twin(id) {
+                return Stage::Finish;
+            }
             // It goes home after all.
             let job = &mut self.range.jobs[id];
             (job.asked.way, job.asked.late) = (Way::Home, None);

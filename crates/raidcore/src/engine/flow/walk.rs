@@ -216,10 +216,12 @@ impl Engine {
     }
 
     fn finish(&mut self, id: JobId, out: &mut Vec<Action>) {
+        let left = self.left_behind(id);
         self.range.jobs.release_buffers(id);
         self.end_warming(id);
         self.end_intent(id, out);
         self.end_staging(id);
+        self.end_twin(id, left);
         self.end_unmarked(id);
         let Job { work, stripe, error, .. } = self.range.jobs[id];
         match work {

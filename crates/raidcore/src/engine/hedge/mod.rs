@@ -11,15 +11,19 @@
 //! did, so both read the same.
 
 mod pairs;
+mod twins;
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
+use core::time::Duration;
 
 use det::{Id, Instant};
 
 use crate::engine::JobId;
 use crate::geometry::Role;
 use crate::units::Set;
+
+pub(in crate::engine) use twins::{Ended, Left, Twin};
 
 /// How many reads a plan may have for it to be known which of them have landed.
 const READS_MAX: usize = 64;
@@ -60,7 +64,7 @@ impl Patience {
     }
 }
 
-/// What a read has to do with another one of the same.
+/// What a read or write has to do with another one of the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct Hedge {
     /// The other, if there are two, of which one is to answer.
@@ -71,6 +75,10 @@ pub(in crate::engine) struct Hedge {
     landed: Set<usize>,
     /// When the second of them has answered in its place.
     answered: Option<Instant>,
+    /// How long a write may take at home, from when it reads, before it is staged as well; for ever if none.
+    pub(in crate::engine) patience: Option<Duration>,
+    /// Of a write that has taken longer, and of the one that stages the same.
+    pub(in crate::engine) twin: Option<Twin>,
 }
 
 impl Hedge {

@@ -17,7 +17,8 @@ impl Jobs {
     pub(in crate::engine) fn reads_alone(&self, id: JobId) -> bool {
         self.get(id).is_some_and(|job| {
             let reads = matches!(job.stage, Stage::Buffers | Stage::Read | Stage::AfterRead);
-            reads && job.hedge.partner.is_none() && !job.asked.tags.is_empty()
+            let is_alone = job.hedge.partner.is_none() && !job.asked.tags.is_empty();
+            job.work == Work::Read && reads && is_alone
         })
     }
 
@@ -58,8 +59,7 @@ impl Jobs {
 
     /// Whether another job has answered in this one's place.
     pub(in crate::engine) fn is_given_up(&self, id: JobId) -> bool {
-        let job = &self[id];
-        job.work == Work::Read && job.asked.tags.is_empty() && job.hedge.partner.is_none()
+        self[id].is_given_up()
     }
 
     /// Leaves the answer to the other of two that read the same; tells whether there is one.
@@ -82,7 +82,7 @@ impl Jobs {
     }
 
     /// Another job is to answer.
-    fn pass_tags(&mut self, from: JobId, to: JobId) {
+    pub(super) fn pass_tags(&mut self, from: JobId, to: JobId) {
         let mut tags = mem::take(&mut self[from].asked.tags);
         self[to].asked.tags.append(&mut tags);
         self[from].asked.tags = tags;

@@ -85,6 +85,24 @@ impl Staging {
         }
     }
 
+    /// A write at home has ended that had these blocks staged as well, in an entry; tells how many they are that
+    /// need not come home. What was staged since is not at home.
+    pub(in crate::engine) fn came_home(
+        &mut self,
+        (stripe, number): (Stripe, u64),
+        lbas: impl Iterator<Item = Lba>,
+    ) -> u64 {
+        self.homes += 1;
+        let mut blocks = 0;
+        for lba in lbas {
+            if self.is_dirty(lba) && !self.is_staged_since(number + 1, lba) {
+                self.clean(stripe, lba);
+                blocks += 1;
+            }
+        }
+        blocks
+    }
+
     /// A block of an entry is dirty no more. Tells whether it was.
     fn left(&mut self, staged: Staged) -> bool {
         if !staged.clean {
