@@ -115,25 +115,3 @@ fn one_that_was_to_go_home_in_spite_of_a_busy_member_tells_what_that_takes() {
         assert_eq!(home_of(&*policy, true), Some(home / 2), "{known:?}");
     }
 }
-
-/// What is staged as well is written twice more.
-#[test]
-fn no_more_than_one_in_eight_is_in_the_long_run() {
-    for (known, mut policy) in at_will() {
-        let mut hedged = 0;
-        for _ in 0..10_000 {
-            let hedges = policy.hedges_write(Instant::ORIGIN, LATE);
-            hedged += u32::from(hedges);
-            policy.ended(written(if hedges { 5 * CALM } else { 50 * CALM }, hedges));
-        }
-        assert!((1250..1400).contains(&hedged), "{known:?}: {hedged}");
-        // Those that were not count for a burst, and large ones don't.
-        (0..100_000).for_each(|_| policy.ended(Outcome { blocks: 17, ..written(CALM, false) }));
-        let burst = |policy: &mut dyn SteeringPolicy| {
-            (0..10_000).filter(|_| policy.hedges_write(Instant::ORIGIN, LATE)).count()
-        };
-        assert!(burst(&mut *policy) < 2, "{known:?}");
-        (0..100_000).for_each(|_| policy.ended(written(CALM, false)));
-        assert_eq!(burst(&mut *policy), 512, "{known:?}");
-    }
-}
