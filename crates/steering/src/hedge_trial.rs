@@ -1,4 +1,5 @@
-//! Whether hedging reads pays: found out from reads that were hedged.
+//! Whether hedging pays, told of reads: found out from those that were hedged. [Writes](crate::hedged_home) are judged
+//! by the same rule.
 //!
 //! A hedged read waits at home all the while. So when it has ended there, too, it is known what it was spared, and
 //! none has to wait on purpose. That is compared with the price: each of the other reads delays what waits behind it,

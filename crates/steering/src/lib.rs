@@ -16,7 +16,7 @@ pub mod detect;
 pub mod detour_trial;
 pub mod hedge;
 pub mod hedge_trial;
-mod hedged_home;
+pub mod hedged_home;
 mod histogram;
 pub mod hold;
 pub mod popularity;

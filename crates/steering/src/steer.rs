@@ -265,10 +265,11 @@ impl SteeringPolicy for Steer {
             hedge.written(outcome);
         }
         if let Some(trials) = &mut self.trials {
-            if hedged {
-                // It went both ways.
-            } else if !read {
-                trials.written(outcome);
+            if !read {
+                // What went both ways says nothing of either.
+                if !hedged {
+                    trials.written(outcome);
+                }
             } else if self.hedge_trial.is_none() {
                 trials.reads.ended(blocks, way, took);
             } else if way != Way::Around && patience.is_none_or(|patience| took <= patience) {

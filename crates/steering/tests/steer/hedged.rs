@@ -6,7 +6,7 @@ use super::*;
 
 const CALM: Duration = Duration::from_millis(1);
 
-/// A write that was to meet a busy member if `busy`, or was none.
+/// A write that has ended, and was staged as well if `hedged`.
 fn written(took: Duration, hedged: bool) -> Outcome {
     let way = if hedged { Way::Around } else { Way::Calm };
     let late = hedged.then_some(CALM);

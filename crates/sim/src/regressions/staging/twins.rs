@@ -128,10 +128,9 @@ impl Late {
         late
     }
 
-    /// Patience ends. What is staged may be gathered, and is stored in a step of its own.
+    /// Patience ends.
     fn waits_long(&mut self) {
         self.world.now = self.world.now + PATIENCE;
-        self.world.step(Input::Tick);
         self.world.step(Input::Tick);
     }
 
