@@ -11,12 +11,12 @@ use raidcore::engine::{Io, IoId, Judged, LatencyTotals};
 use raidcore::units::{MemberId, Set};
 
 use crate::Signals;
-use crate::collect::{Flash, Limits, Order, Watch, Windows};
+use crate::collect::{Flash, Limits, Order, ROUNDING, Watch, Windows};
 use crate::scheme::Scheme;
 use crate::turn_trial::TurnTrial;
 
-/// Turns rest while more of the staging log is in use than this: what meets a member in its turn is staged, and there
-/// has to be room for it …
+/// Turns rest from when a member that has run out of space collects besides the one whose turn it is, and more of
+/// the staging log is in use than this: what meets a member that collects is staged, and there has to be room for it …
 const FULL: f64 = 0.6;
 
 /// … until no more than this is in use.
@@ -43,6 +43,12 @@ pub struct Members {
 }
 
 impl Members {
+    /// Whether one of those that report it has so little space that it collects whatever it is told.
+    fn lack_room(&self, members: &[Flash]) -> bool {
+        let mut known = members.iter().zip(&self.limits).filter(|(_, limits)| limits.are_known());
+        known.any(|(member, limits)| member.free <= limits.hard + ROUNDING)
+    }
+
     /// Whether all report when they collect garbage.
     #[must_use]
     pub fn all_tell(&self) -> bool {
@@ -151,9 +157,13 @@ impl Controller {
         order: &mut dyn FnMut(usize, Order),
     ) {
         let Some(watch) = &mut self.watch else { return };
-        let full = if watch.rests() { DRAINED } else { FULL };
+        let is_full = match watch.rests() {
+            true => used > DRAINED,
+            // A burst that turns keep up with is none of their business, however much is staged in it.
+            false => used > FULL && self.members.lack_room(members),
+        };
         let rests =
-            self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals) || used > full);
+            self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals) || is_full);
         if rests != watch.rests() {
             watch.set(if rests { None } else { self.scheme.collect(&self.members) });
             if rests {

@@ -125,23 +125,25 @@ fn members() -> Members {
 
 /// What meets a member in its turn is staged.
 #[test]
-fn turns_rest_while_there_is_no_room_for_what_they_have_staged() {
+fn turns_rest_while_there_is_no_room_for_what_they_have_staged_and_members_run_out_of_space() {
     let scheme = Scheme::named("evenkeel").expect("it exists");
     let mut controller = Controller::new(scheme, members(), Instant::ORIGIN);
     let mut array = Array::new();
     let mut orders = [Order::Auto; MEMBERS as usize];
-    let mut rests = |used| {
-        let members = array.step(10);
+    let mut rests = |used, free| {
+        let mut members = array.step(10);
+        members[2].free = free;
         controller.decide(array.now, &members, false, &array.totals, used, &mut |member, order| {
             orders[member] = order;
         });
         orders == [Order::Auto; MEMBERS as usize]
     };
-    assert!(!rests(0.0) && !rests(0.5), "there is room");
-    assert!(rests(0.7), "it is full");
-    assert!(rests(0.5), "it has to drain first");
-    assert!(!rests(0.2), "it has drained");
-    assert!(!rests(0.5), "there is room");
+    assert!(!rests(0.0, 0.01) && !rests(0.5, 0.01), "there is room in the log");
+    assert!(!rests(1.0, 0.011), "turns keep up");
+    assert!(rests(0.7, 0.01), "it is full, and one has run out of space");
+    assert!(rests(0.5, 0.05), "it has to drain first");
+    assert!(!rests(0.2, 0.01), "it has drained");
+    assert!(!rests(0.5, 0.01), "there is room");
 }
 
 #[test]

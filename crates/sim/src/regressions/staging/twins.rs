@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use det::Instant;
-use raidcore::engine::{Detour, HedgedWrite, IoId, Outcome, Redirect, SteeringPolicy, Way};
+use raidcore::engine::{
+    Counters, Detour, HedgedWrite, IoId, Outcome, Redirect, SteeringPolicy, Way,
+};
 use raidlog::ONLY;
 
 use super::super::*;
 use super::beside::Log;
-use crate::disk::{Data, Kept};
+use crate::disk::{Data, FOR_GOOD, Kept};
 
 /// Writes that take longer than this at home are staged, too.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -36,7 +38,7 @@ impl Hurried {
 
 impl SteeringPolicy for Hurried {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
-        false
+        true
     }
 
     fn stages_calm(&self) -> bool {
@@ -100,7 +102,12 @@ struct Late {
 impl Late {
     fn begin(waits: Waits, whole_entries: bool) -> Self {
         let mut scenario = scenario(Level::Raid5, 4, Consistency::Journal);
-        (scenario.staging, scenario.busy, scenario.whole_entries) = (128, 1, whole_entries);
+        scenario.whole_entries = whole_entries;
+        Self::begin_in(scenario, waits)
+    }
+
+    fn begin_in(mut scenario: Scenario, waits: Waits) -> Self {
+        (scenario.staging, scenario.busy) = (128, 1);
         let mut world = play(1, scenario);
         world.write_one(0);
         let shared = Shared::default();
@@ -126,6 +133,16 @@ impl Late {
         assert_eq!(late.world.dirty(), 1);
         late.world.memory.payload[0][0] = Data::ZERO;
         late
+    }
+
+    /// What it waits for, and whatever could make up for that, can't be read.
+    fn spoil(&mut self, disks: impl IntoIterator<Item = usize>) {
+        let id = self.io;
+        let late = self.world.ios.iter().find(|pending| pending.io.id == id);
+        let at = late.expect("it is under way").io.at.0;
+        for disk in disks {
+            self.world.disks[disk].bad.insert(at, FOR_GOOD);
+        }
     }
 
     /// Patience ends.
@@ -221,6 +238,52 @@ fn what_it_goes_on_to_write_need_not_come_home_again() {
         assert_eq!(late.world.engine().counters().reclaimed_blocks, 0);
         late.stays(version, true);
     }
+}
+
+/// Home is in the members' caches, and the entry's place in the log is free once it counts as durable.
+#[test]
+fn what_is_at_home_is_not_durable_there() {
+    let scenario = scenario(Level::Raid5, 4, Consistency::Bitmap);
+    let mut late = Late::begin_in(scenario, Waits::Write);
+    late.waits_long();
+    let before_flush = |io: &Io| io.op != IoOp::Flush;
+    late.world.end_all(before_flush);
+    assert_eq!((late.world.dirty(), late.world.engine().counters().home_meanwhile), (0, 1));
+    // The header of the next entry says what is at home.
+    late.world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
+    late.world.ask(1, Op::Write, 20, 1);
+    late.world.end_all(before_flush);
+    assert!(late.world.requests[1].is_none());
+    late.world.cut_power();
+    late.world.drain();
+    assert_eq!(late.world.read_one(0), late.version);
+}
+
+/// It may take for ever from then on.
+#[test]
+fn one_that_has_to_read_around_a_bad_block_is_not_answered_by_a_read() {
+    let mut late = Late::begin(Waits::Read, false);
+    let id = late.io;
+    let late_io = late.world.ios.iter().find(|pending| pending.io.id == id);
+    let disk = late_io.expect("it is under way").io.device.0 as usize;
+    late.spoil([disk]);
+    late.lands();
+    late.waits_long();
+    late.world.drain();
+    let version = late.version;
+    late.stays(version, true);
+}
+
+#[test]
+fn one_that_fails_at_home_has_still_to_come_there() {
+    let mut late = Late::answered(Waits::Read, false);
+    // So that nothing comes home.
+    late.world.ask(1, Op::Read, 20, 1);
+    late.spoil(0..4);
+    late.lands();
+    late.world.end_all(|io| io.op != IoOp::Journal);
+    assert_eq!((late.world.dirty(), late.world.engine().counters().home_meanwhile), (1, 0));
+    assert_eq!(late.world.read_one(0), late.version);
 }
 
 #[test]
@@ -320,43 +383,56 @@ fn its_entry_has_the_parity_of_the_others() {
     }
 }
 
-/// Two take long at once, and there may be room in the log for one of them.
-#[test]
-fn one_for_which_there_is_no_room_is_answered_at_home() {
-    let mut without_room = 0;
-    for filled in 0..60 {
-        let mut scenario = scenario(Level::Raid5, 3, Consistency::Journal);
-        (scenario.staging, scenario.busy) = (64, 1);
-        let mut world = play(1, scenario);
-        (0..80).for_each(|lba| {
-            world.write_one(lba);
-        });
-        // So that nothing comes home.
-        world.ask(2, Op::Read, 79, 1);
-        world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
-        for lba in 0..filled {
+/// A world with so many entries in its log, where nothing comes home; none if there is no room for so many.
+fn filled(entries: u64) -> Option<World> {
+    let mut scenario = scenario(Level::Raid5, 3, Consistency::Journal);
+    (scenario.staging, scenario.busy) = (64, 1);
+    let mut world = play(1, scenario);
+    (0..80).for_each(|lba| {
+        world.write_one(lba);
+    });
+    world.ask(2, Op::Read, 63, 1);
+    world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
+    (0..entries)
+        .all(|lba| {
             world.ask(0, Op::Write, lba, 1);
             world.step(Input::Tick);
             world.end_all(|io| io.op == IoOp::Journal);
-            if world.requests[0].is_some() {
-                assert!(without_room > 0, "it was not tried");
-                return;
-            }
+            world.requests[0].is_none()
+        })
+        .then_some(world)
+}
+
+/// Two take long at once, and there may be room in the log for one of them.
+#[test]
+fn one_for_which_there_is_no_room_is_answered_at_home() {
+    for waits in [Waits::Read, Waits::Write] {
+        let mut without_room = 0;
+        for mut world in (0..60).map_while(filled) {
+            world.machine.set_steering(ONLY, Some(Hurried::told(Shared::default())));
+            let counters = |world: &World| world.engine().counters();
+            let before = counters(&world);
+            let reads: Vec<_> = world.ios.iter().map(|pending| pending.io.id).collect();
+            [(0, 64), (1, 72)].into_iter().for_each(|(tag, lba)| world.ask(tag, Op::Write, lba, 1));
+            let versions =
+                [(0, 64), (1, 72)].map(|(tag, lba)| version_of(lba, &world.memory.payload[tag][0]));
+            world.end_all(|io| {
+                waits == Waits::Write && !waits.is_for(io) && !reads.contains(&io.id)
+            });
+            world.now = world.now + PATIENCE;
+            world.step(Input::Tick);
+            let staged = counters(&world).staged_writes - before.staged_writes;
+            let tried = counters(&world).hedged_home_writes - before.hedged_home_writes;
+            without_room += u32::from(staged < tried);
+            world.drain();
+            // What is staged while it reads leaves home as it is; all else is written once.
+            let written = |of: Counters| of.delta_writes + of.reconstruct_writes;
+            let left = if waits == Waits::Read { staged } else { 0 };
+            assert_eq!(written(counters(&world)) - written(before), 2 - left, "{waits:?}");
+            assert_eq!([world.read_one(64), world.read_one(72)], versions, "{waits:?}");
+            world.restart();
+            assert_eq!([world.read_one(64), world.read_one(72)], versions, "{waits:?}");
         }
-        world.machine.set_steering(ONLY, Some(Hurried::told(Shared::default())));
-        let before = world.engine().counters().staged_writes;
-        [(0, 64), (1, 72)].into_iter().for_each(|(tag, lba)| world.ask(tag, Op::Write, lba, 1));
-        let versions =
-            [(0, 64), (1, 72)].map(|(tag, lba)| version_of(lba, &world.memory.payload[tag][0]));
-        world.now = world.now + PATIENCE;
-        world.step(Input::Tick);
-        let counters = world.engine().counters();
-        let staged = counters.staged_writes - before;
-        without_room += u32::from(staged < counters.hedged_home_writes);
-        world.drain();
-        assert_eq!([world.read_one(64), world.read_one(72)], versions, "{filled}");
-        world.restart();
-        assert_eq!([world.read_one(64), world.read_one(72)], versions, "{filled}");
+        assert!(without_room > 0, "{waits:?}: it was not tried");
     }
-    panic!("the log is never full");
 }
