@@ -22,8 +22,11 @@ const ENOUGH: u32 = 256;
 /// The weight of the last hedged read in a mean is one in this many.
 const MEMORY: u32 = 2048;
 
-/// Where hedging rests, one late read in this many is hedged all the same.
-const PROBE: u32 = 16;
+/// Where hedging rests, one late read in this many is hedged all the same …
+const READS: u32 = 16;
+
+/// … and one late write, which is written more often for it.
+const WRITES: u32 = 64;
 
 /// Reads of one size.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,12 +44,12 @@ struct Class {
 }
 
 impl Class {
-    fn hedges(&mut self, now: Instant, price: Duration) -> bool {
+    fn hedges(&mut self, now: Instant, price: Duration, probe: u32) -> bool {
         let rests = self.count >= ENOUGH && self.spared < price.as_nanos() as f64;
         if rests != self.rests {
             (self.rests, self.turned) = (rests, Some(now));
         }
-        self.asked = (self.asked + 1) % PROBE;
+        self.asked = (self.asked + 1) % probe;
         !rests || self.asked == 0
     }
 
@@ -72,19 +75,34 @@ impl Class {
 }
 
 /// See the [module](self).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct HedgeTrial {
     classes: [Class; 2],
+    /// Where hedging rests, one in this many is hedged all the same.
+    probe: u32,
 }
 
 impl HedgeTrial {
+    /// Of reads.
+    #[must_use]
+    pub fn of_reads() -> Self {
+        Self { classes: Default::default(), probe: READS }
+    }
+
+    /// Of writes.
+    #[must_use]
+    pub fn of_writes() -> Self {
+        Self { classes: Default::default(), probe: WRITES }
+    }
+
     fn class(&mut self, blocks: u32) -> &mut Class {
         &mut self.classes[usize::from(blocks > SMALL)]
     }
 
     /// Whether a late read of this many blocks is hedged, which delays others by `price` in all.
     pub fn hedges(&mut self, now: Instant, blocks: u32, price: Duration) -> bool {
-        self.class(blocks).hedges(now, price)
+        let probe = self.probe;
+        self.class(blocks).hedges(now, price, probe)
     }
 
     /// A hedged read of this many blocks has ended both ways: it took `around`, and would have taken `home` at home.

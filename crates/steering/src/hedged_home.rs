@@ -1,8 +1,9 @@
 //! Whether writes that take long at home are staged as well, and when.
 //!
 //! The write goes on at home, so what it would have taken there is known of each, as of [hedged reads](HedgeTrial).
-//! One that was to go home in spite of a busy member, to find out how long that takes, need not take that long: it
-//! is known all the same.
+//!
+//! What went home in spite of a busy member need not be waited for there, either. So to stage such a write at once
+//! spares it no more than what it takes until it is staged as well.
 
 use core::time::Duration;
 
@@ -22,7 +23,7 @@ pub struct HedgedHome {
 
 impl Default for HedgedHome {
     fn default() -> Self {
-        Self { hedge: Hedge::at_home(), trial: HedgeTrial::default() }
+        Self { hedge: Hedge::at_home(), trial: HedgeTrial::of_writes() }
     }
 }
 
@@ -51,8 +52,9 @@ impl HedgedHome {
         let HedgedWrite { blocks, way, took, home, late } = hedged;
         self.trial.ended(blocks, took, home);
         if way == Way::Home {
-            let outcome = Outcome { read: false, blocks, way, took: home, late, hedged: true };
-            trials.written(outcome);
+            // Of one that was late when its way was chosen, from then on.
+            let late = late.map(|since| took.saturating_sub(home.saturating_sub(since)));
+            trials.written(Outcome { read: false, blocks, way, took, late, hedged: true });
         }
     }
 

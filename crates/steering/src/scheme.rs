@@ -12,6 +12,7 @@ use crate::collect::age::{Age, Law};
 use crate::collect::modes::{Forcing, Modes};
 use crate::collect::{Collect, Global, Rotate, Window};
 use crate::hedge::Hedge;
+use crate::hedge_trial::HedgeTrial;
 use crate::hedged_home::HedgedHome;
 use crate::hold::{CACHES, Cache};
 use crate::steer::{Known, Reconstruct, Staged, Steer};
@@ -318,7 +319,7 @@ impl Scheme {
             reads,
             at_will,
             hedge,
-            hedge_trial: at_will.then(Default::default),
+            hedge_trial: at_will.then(HedgeTrial::of_reads),
             hedge_staged,
             hedge_home: at_will.then(HedgedHome::default),
             writes,

@@ -90,13 +90,9 @@ const COPIES_PRICE: u32 = 8;
 
 /// What is staged counts as so many writes more: it is written to two members with a header each, and home later. Each
 /// write more makes all requests take longer ([`Burden`]). So staging rests where more than about one in so many writes
-/// meets busy members: it would make more of them do so than it spares.
+/// meets busy members: it would make more of them do so than it spares. One that goes home as well counts as much,
+/// though mostly it need not come home again.
 const WRITES_MORE: f64 = 6.0;
-
-/// The same where members collect as they like. What meets a busy member can wait there until it takes long, and then
-/// be staged as well, which counts as [`WRITES_MORE`]; mostly it need not come home again. With the same for both, drives
-/// that collect for a tenth of the time write 1.6 times the flash instead of 1.2 times, for requests that take as long.
-const WRITES_MORE_AT_WILL: f64 = 24.0;
 
 /// What the members leave to a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,11 +157,11 @@ impl Steer {
         self.trials.as_ref()?.calm(false, blocks)
     }
 
-    /// What it costs others to stage a write, in calm writes. It may go home as well.
-    fn price_of_staging(&self, redirect: Redirect, goes_home: bool) -> u32 {
+    /// What it costs others to stage a write, in calm writes.
+    fn price_of_staging(&self, redirect: Redirect) -> u32 {
         let Redirect { blocks, journaled, used, .. } = redirect;
-        let more = if self.at_will && !goes_home { WRITES_MORE_AT_WILL } else { WRITES_MORE };
-        let burden = self.calm_write(blocks).map_or(0.0, |calm| more * self.burden.beside(calm));
+        let calm = self.calm_write(blocks);
+        let burden = calm.map_or(0.0, |calm| WRITES_MORE * self.burden.beside(calm));
         let burden = burden as u32;
         if !self.at_will {
             return burden;
@@ -209,7 +205,7 @@ impl SteeringPolicy for Steer {
     fn hedges_write(&mut self, now: Instant, redirect: Redirect) -> bool {
         let Redirect { blocks, used, .. } = redirect;
         let (Some(calm), true) = (self.calm_write(blocks), used < KEPT) else { return false };
-        let price = calm.saturating_mul(self.price_of_staging(redirect, true));
+        let price = calm.saturating_mul(self.price_of_staging(redirect));
         self.hedge_home.as_mut().is_some_and(|hedge| hedge.hedges(now, blocks, price))
     }
 
@@ -240,7 +236,7 @@ impl SteeringPolicy for Steer {
         let fits = blocks <= SMALL || !self.at_will;
         let is_to = cached || fits && self.writes.is_some_and(|writes| writes.stages(redirect));
         let covers = staged && (self.writes.is_some() || self.cache.takes());
-        let price = self.price_of_staging(redirect, false);
+        let price = self.price_of_staging(redirect);
         let mut pays =
             || self.trials.as_mut().is_none_or(|trials| trials.stages(now, late, blocks, price));
         spared || covers || is_to && pays()

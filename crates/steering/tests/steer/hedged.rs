@@ -86,9 +86,9 @@ fn it_rests_where_it_spares_less_than_it_costs() {
     }
 }
 
-/// So who would find out what waiting takes need not wait.
+/// To be staged at once would have spared it no more.
 #[test]
-fn one_that_was_to_go_home_in_spite_of_a_busy_member_tells_what_that_takes() {
+fn what_is_staged_as_well_has_waited_at_home_no_longer_than_until_then() {
     for (known, mut policy) in at_will() {
         let home_of = |policy: &dyn SteeringPolicy, late| {
             let choice = match late {
@@ -109,9 +109,10 @@ fn one_that_was_to_go_home_in_spite_of_a_busy_member_tells_what_that_takes() {
         assert_eq!(home_of(&*policy, false), None, "{known:?}: it was to be calm");
         let at_once = HedgedWrite { blocks: 1, way: Way::Home, took, home, late: None };
         policy.hedged_write(at_once);
-        assert_eq!(home_of(&*policy, false), Some(home), "{known:?}");
+        assert_eq!(home_of(&*policy, false), Some(took), "{known:?}");
         assert_eq!(home_of(&*policy, true), None, "{known:?}: it was not late");
-        policy.hedged_write(HedgedWrite { late: Some(home / 2), ..at_once });
-        assert_eq!(home_of(&*policy, true), Some(home / 2), "{known:?}");
+        let after = 2 * CALM;
+        policy.hedged_write(HedgedWrite { late: Some(home - after), ..at_once });
+        assert_eq!(home_of(&*policy, true), Some(took - after), "{known:?}");
     }
 }

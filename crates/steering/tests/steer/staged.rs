@@ -156,10 +156,6 @@ fn what_delays_others_for_longer_than_it_spares_is_not_staged() {
         };
         assert!(staged(2) > 900, "{known:?}: 19 ms are won for 12");
         assert!(staged(6) < 400, "{known:?}: 19 ms are won for 36");
-        match known.obeyed {
-            true => assert!(staged(3) > 900, "{known:?}: 19 ms are won for 18"),
-            // It may be staged yet, once it takes long.
-            false => assert!(staged(3) < 400, "{known:?}: 19 ms are won for 72"),
-        }
+        assert!(staged(3) > 900, "{known:?}: 19 ms are won for 18");
     }
 }
