@@ -22,20 +22,6 @@ pub(crate) const TWINS: &[Mutant] = &[
         "let own = if MUTANT { role } else { plan::beside(geo, role) };",
     ),
     mutant(
-        "twins: a write that may take for ever is tried as a read",
-        "engine/hedge/pairs.rs",
-        "job.work == Work::Read && reads",
-        "(MUTANT || job.work == Work::Read) && reads",
-    ),
-    mutant(
-        "twins: what is at home is taken to be durable",
-        "engine/staging/table.rs",
-        "self.homes += 1;
-        let mut blocks = 0;",
-        "self.homes += u64::from(!MUTANT);
-        let mut blocks = 0;",
-    ),
-    mutant(
         "twins: one that is not staged goes home after the other, and once more",
         "engine/flow/store.rs",
         "if self.range.jobs.leave_to_twin(id) {",
@@ -52,13 +38,6 @@ pub(crate) const TWINS: &[Mutant] = &[
         "engine/flow/twins.rs",
         "if home.left == Left::AtHome {",
         "if MUTANT || home.left == Left::AtHome {",
-    ),
-    mutant(
-        "twins: what has failed at home need not come there",
-        "engine/flow/twins.rs",
-        "(Some(_), ..) => Left::Unknown,",
-        "(Some(_), ..) if !MUTANT => Left::Unknown,
-            (Some(_), ..) => Left::AtHome,",
     ),
     mutant(
         "twins: one that writes over what is staged, and will say so",

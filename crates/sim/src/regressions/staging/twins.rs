@@ -102,12 +102,7 @@ struct Late {
 impl Late {
     fn begin(waits: Waits, whole_entries: bool) -> Self {
         let mut scenario = scenario(Level::Raid5, 4, Consistency::Journal);
-        scenario.whole_entries = whole_entries;
-        Self::begin_in(scenario, waits)
-    }
-
-    fn begin_in(mut scenario: Scenario, waits: Waits) -> Self {
-        (scenario.staging, scenario.busy) = (128, 1);
+        (scenario.staging, scenario.busy, scenario.whole_entries) = (128, 1, whole_entries);
         let mut world = play(1, scenario);
         world.write_one(0);
         let shared = Shared::default();
@@ -133,16 +128,6 @@ impl Late {
         assert_eq!(late.world.dirty(), 1);
         late.world.memory.payload[0][0] = Data::ZERO;
         late
-    }
-
-    /// What it waits for, and whatever could make up for that, can't be read.
-    fn spoil(&mut self, disks: impl IntoIterator<Item = usize>) {
-        let id = self.io;
-        let late = self.world.ios.iter().find(|pending| pending.io.id == id);
-        let at = late.expect("it is under way").io.at.0;
-        for disk in disks {
-            self.world.disks[disk].bad.insert(at, FOR_GOOD);
-        }
     }
 
     /// Patience ends.
@@ -240,46 +225,16 @@ fn what_it_goes_on_to_write_need_not_come_home_again() {
     }
 }
 
-/// Home is in the members' caches, and the entry's place in the log is free once it counts as durable.
 #[test]
-fn what_is_at_home_is_not_durable_there() {
-    let scenario = scenario(Level::Raid5, 4, Consistency::Bitmap);
-    let mut late = Late::begin_in(scenario, Waits::Write);
-    late.waits_long();
-    let before_flush = |io: &Io| io.op != IoOp::Flush;
-    late.world.end_all(before_flush);
-    assert_eq!((late.world.dirty(), late.world.engine().counters().home_meanwhile), (0, 1));
-    // The header of the next entry says what is at home.
-    late.world.machine.set_steering(ONLY, Some(Box::new(Log { patience: None })));
-    late.world.ask(1, Op::Write, 20, 1);
-    late.world.end_all(before_flush);
-    assert!(late.world.requests[1].is_none());
-    late.world.cut_power();
-    late.world.drain();
-    assert_eq!(late.world.read_one(0), late.version);
-}
-
-/// It may take for ever from then on.
-#[test]
-fn one_that_has_to_read_around_a_bad_block_is_not_answered_by_a_read() {
-    let mut late = Late::begin(Waits::Read, false);
-    let id = late.io;
-    let late_io = late.world.ios.iter().find(|pending| pending.io.id == id);
-    let disk = late_io.expect("it is under way").io.device.0 as usize;
-    late.spoil([disk]);
-    late.lands();
-    late.waits_long();
-    late.world.drain();
-    let version = late.version;
-    late.stays(version, true);
-}
-
-#[test]
-fn one_that_fails_at_home_has_still_to_come_there() {
+fn one_that_can_not_read_leaves_home_as_it_is() {
     let mut late = Late::answered(Waits::Read, false);
     // So that nothing comes home.
     late.world.ask(1, Op::Read, 20, 1);
-    late.spoil(0..4);
+    let io = late.world.ios.iter().find(|pending| pending.io.id == late.io);
+    let at = io.expect("it is under way").io.at.0;
+    for disk in &mut late.world.disks {
+        disk.bad.insert(at, FOR_GOOD);
+    }
     late.lands();
     late.world.end_all(|io| io.op != IoOp::Journal);
     assert_eq!((late.world.dirty(), late.world.engine().counters().home_meanwhile), (1, 0));
@@ -371,7 +326,7 @@ fn its_entry_has_the_parity_of_the_others() {
         // One block of each chunk of a row.
         let other = world.write_one(4);
         world.write_one(0);
-        let policy = Hurried { hedges: false, told: Shared::default() };
+        let policy = Hurried { hedges: false, ..*Hurried::told(Shared::default()) };
         world.machine.set_steering(ONLY, Some(Box::new(policy)));
         world.ask(0, Op::Write, 0, 1);
         let version = version_of(0, &world.memory.payload[0][0]);
