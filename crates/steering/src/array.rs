@@ -197,8 +197,7 @@ impl Steering {
             let members: Vec<Flash> = members.collect();
             let missing = engine.array_health() != ArrayHealth::Online;
             let totals = engine.latency_totals();
-            let used = engine.staging_used();
-            controller.decide(now, &members, missing, &totals, used, &mut |member, order| {
+            controller.decide(now, &members, missing, &totals, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     host.order(now, device, order);
                 }

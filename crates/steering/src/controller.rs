@@ -11,16 +11,9 @@ use raidcore::engine::{Io, IoId, Judged, LatencyTotals};
 use raidcore::units::{MemberId, Set};
 
 use crate::Signals;
-use crate::collect::{Flash, Limits, Order, ROUNDING, Watch, Windows};
+use crate::collect::{Flash, Limits, Order, Watch, Windows};
 use crate::scheme::Scheme;
 use crate::turn_trial::TurnTrial;
-
-/// Turns rest from when a member that has run out of space collects besides the one whose turn it is, and more of
-/// the staging log is in use than this: what meets a member that collects is staged, and there has to be room for it …
-const FULL: f64 = 0.6;
-
-/// … until no more than this is in use.
-const DRAINED: f64 = 0.3;
 
 /// An array's members, as a [`Controller`] sees them.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,12 +36,6 @@ pub struct Members {
 }
 
 impl Members {
-    /// Whether one of those that report it has so little space that it collects whatever it is told.
-    fn lack_room(&self, members: &[Flash]) -> bool {
-        let mut known = members.iter().zip(&self.limits).filter(|(_, limits)| limits.are_known());
-        known.any(|(member, limits)| member.free <= limits.hard + ROUNDING)
-    }
-
     /// Whether all report when they collect garbage.
     #[must_use]
     pub fn all_tell(&self) -> bool {
@@ -145,25 +132,17 @@ impl Controller {
     }
 
     /// Looks at the members, and gives orders to some. `missing` is whether one is missing; `totals` is the
-    /// latency of requests so far, measured by the [policy](Scheme::place) of the same scheme; `used` is the share
-    /// of the staging log that is in use.
+    /// latency of requests so far, measured by the [policy](Scheme::place) of the same scheme.
     pub fn decide(
         &mut self,
         now: Instant,
         members: &[Flash],
         missing: bool,
         totals: &LatencyTotals,
-        used: f64,
         order: &mut dyn FnMut(usize, Order),
     ) {
         let Some(watch) = &mut self.watch else { return };
-        let is_full = match watch.rests() {
-            true => used > DRAINED,
-            // A burst that turns keep up with is none of their business, however much is staged in it.
-            false => used > FULL && self.members.lack_room(members),
-        };
-        let rests =
-            self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals) || is_full);
+        let rests = self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals));
         if rests != watch.rests() {
             watch.set(if rests { None } else { self.scheme.collect(&self.members) });
             if rests {

@@ -110,9 +110,9 @@ fn whoever_never_collects_is_not_left_alone() {
     }
 }
 
-/// Members that tell and obey.
-fn members() -> Members {
-    Members {
+#[test]
+fn members_whose_turns_rest_decide_by_themselves() {
+    let members = Members {
         count: MEMBERS as usize,
         redundancy: 1,
         telling: Set::first(MEMBERS as usize),
@@ -120,35 +120,7 @@ fn members() -> Members {
         windows: Windows::default(),
         limits: vec![Limits { start: 0.05, stop: 0.1, hard: 0.01, spare: 0.15 }; MEMBERS as usize],
         optimal: vec![1.0; MEMBERS as usize],
-    }
-}
-
-/// What meets a member in its turn is staged.
-#[test]
-fn turns_rest_while_there_is_no_room_for_what_they_have_staged_and_members_run_out_of_space() {
-    let scheme = Scheme::named("evenkeel").expect("it exists");
-    let mut controller = Controller::new(scheme, members(), Instant::ORIGIN);
-    let mut array = Array::new();
-    let mut orders = [Order::Auto; MEMBERS as usize];
-    let mut rests = |used, free| {
-        let mut members = array.step(10);
-        members[2].free = free;
-        controller.decide(array.now, &members, false, &array.totals, used, &mut |member, order| {
-            orders[member] = order;
-        });
-        orders == [Order::Auto; MEMBERS as usize]
     };
-    assert!(!rests(0.0, 0.01) && !rests(0.5, 0.01), "there is room in the log");
-    assert!(!rests(1.0, 0.011), "turns keep up");
-    assert!(rests(0.7, 0.01), "it is full, and one has run out of space");
-    assert!(rests(0.5, 0.05), "it has to drain first");
-    assert!(!rests(0.2, 0.01), "it has drained");
-    assert!(!rests(0.5, 0.01), "there is room");
-}
-
-#[test]
-fn members_whose_turns_rest_decide_by_themselves() {
-    let members = members();
     let scheme = Scheme::named("evenkeel").expect("it exists");
     let mut controller = Controller::new(scheme, members.clone(), Instant::ORIGIN);
     let mut array = Array::new();
@@ -159,7 +131,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         let members = array.step(if alone_now { 10 } else { 20 });
         let collects = |member: &MemberId| members[member.index()].collecting;
         let collecting = Set::first(members.len()).filter(collects).collect();
-        controller.decide(array.now, &members, false, &array.totals, 0.0, &mut |member, order| {
+        controller.decide(array.now, &members, false, &array.totals, &mut |member, order| {
             orders[member] = order;
             asked += 1;
         });

@@ -67,7 +67,7 @@ pub struct Thresholds {
 
 impl Limits {
     /// Whether they were reported.
-    pub(crate) fn are_known(&self) -> bool {
+    fn are_known(&self) -> bool {
         self.spare > 0.0
     }
 
@@ -79,7 +79,7 @@ impl Limits {
 }
 
 /// Shares that differ by less are equal.
-pub(crate) const ROUNDING: f64 = 1e-9;
+const ROUNDING: f64 = 1e-9;
 
 /// An order to a member.
 #[derive(Clone, Copy, PartialEq, Debug)]

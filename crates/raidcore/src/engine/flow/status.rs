@@ -194,8 +194,7 @@ impl Engine {
     }
 
     /// The share of the staging log that is in use, on the device where most of it is; 0 if there is none.
-    #[must_use]
-    pub fn staging_used(&self) -> f64 {
+    pub(super) fn staging_used(&self) -> f64 {
         let (used, blocks) = self.range.staging.used();
         used as f64 / blocks.max(1) as f64
     }
