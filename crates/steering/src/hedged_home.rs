@@ -49,11 +49,9 @@ impl HedgedHome {
 
     /// A write that was staged as well has ended both ways.
     pub fn ended(&mut self, hedged: HedgedWrite, trials: &mut Trials) {
-        let HedgedWrite { blocks, way, took, home, late } = hedged;
+        let HedgedWrite { blocks, way, took, late, home } = hedged;
         self.trial.ended(blocks, took, home);
         if way == Way::Home {
-            // Of one that was late when its way was chosen, from then on.
-            let late = late.map(|since| took.saturating_sub(home.saturating_sub(since)));
             trials.written(Outcome { read: false, blocks, way, took, late, hedged: true });
         }
     }

@@ -161,8 +161,7 @@ impl Steer {
     fn price_of_staging(&self, redirect: Redirect) -> u32 {
         let Redirect { blocks, journaled, used, .. } = redirect;
         let calm = self.calm_write(blocks);
-        let burden = calm.map_or(0.0, |calm| WRITES_MORE * self.burden.beside(calm));
-        let burden = burden as u32;
+        let burden = calm.map_or(0, |calm| (WRITES_MORE * self.burden.beside(calm)) as u32);
         if !self.at_will {
             return burden;
         }

@@ -84,10 +84,10 @@ pub struct HedgedWrite {
     pub way: Way,
     /// How long it took.
     pub took: Duration,
-    /// How long it would have taken at home: at least this, if it was still reading when it was staged.
-    pub home: Duration,
     /// The same from when its way was chosen, if it was [late](Redirect::late) by then.
     pub late: Option<Duration>,
+    /// How long it would have taken at home: at least this, if it was still reading when it was staged.
+    pub home: Duration,
 }
 
 /// A policy: says where reads and writes go.

@@ -111,8 +111,8 @@ fn what_is_staged_as_well_has_waited_at_home_no_longer_than_until_then() {
         policy.hedged_write(at_once);
         assert_eq!(home_of(&*policy, false), Some(took), "{known:?}");
         assert_eq!(home_of(&*policy, true), None, "{known:?}: it was not late");
-        let after = 2 * CALM;
-        policy.hedged_write(HedgedWrite { late: Some(home - after), ..at_once });
-        assert_eq!(home_of(&*policy, true), Some(took - after), "{known:?}");
+        let since = took - 2 * CALM;
+        policy.hedged_write(HedgedWrite { late: Some(since), ..at_once });
+        assert_eq!(home_of(&*policy, true), Some(since), "{known:?}");
     }
 }

@@ -95,9 +95,9 @@ impl Engine {
         let twin = job.hedge.twin.filter(|_| home.left != Left::Unknown);
         if let Some(Twin { way, late, .. }) = twin {
             let (blocks, begun) = (job.asked.blocks, job.asked.begun);
-            let (took, late) = (staged.at - begun, late.map(|chosen| home.at - chosen));
+            let (took, late) = (staged.at - begun, late.map(|chosen| staged.at - chosen));
             let home = home.at - begun;
-            self.array.steering.hedged_write(HedgedWrite { blocks, way, took, home, late });
+            self.array.steering.hedged_write(HedgedWrite { blocks, way, took, late, home });
         }
     }
 }
