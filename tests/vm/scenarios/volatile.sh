@@ -1,4 +1,5 @@
 # a write cache in memory: flushed, left and chosen again under load, killed under a file system
+# run: long
 null_members 4 64
 evenkeel create tank --level raid5 --cache volatile "${members[@]}"
 

@@ -97,7 +97,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "_ => also.filter(|&role| health.readable.has(role)),",
         "_ => also.filter(|&role| MUTANT || health.readable.has(role)),",
     )
-    .rare("A step that never returns is found only by waiting for it; `tests/distributed.rs` has seeds."),
+    .rare("A step that never returns is found only by waiting for it; `tests/worlds/distributed.rs` has seeds."),
     mutant(
         "distributed: a spare is filled anew while it is still written to, or not free on record",
         "engine/flow/background.rs",

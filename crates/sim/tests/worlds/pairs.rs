@@ -8,7 +8,7 @@ use sim::{Playable, Scenario, trace};
 #[test]
 fn nothing_is_lost_while_no_pair_is() {
     let beside = Rc::new(Cell::new(0));
-    for seed in 0..2_000 {
+    for seed in crate::range(0, 2_000) {
         let scenario = Scenario::draw(seed).paired(seed);
         let found = Rc::clone(&beside);
         let look = move |line: &str| {

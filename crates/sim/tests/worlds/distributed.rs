@@ -17,7 +17,7 @@ fn scenario(seed: u64) -> Option<Scenario> {
 
 #[test]
 fn members_fail_and_come_back() {
-    for seed in 0..2_000 {
+    for seed in crate::range(0, 1_000) {
         let Some(scenario) = scenario(seed) else { continue };
         if let Err(failure) = run(seed, &scenario) {
             panic!("{failure}\n{:?}", failure.scenario);

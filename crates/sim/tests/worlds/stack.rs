@@ -23,7 +23,7 @@ fn play_all(seeds: std::ops::Range<u64>, change: impl Fn(&mut StackScenario)) ->
 
 #[test]
 fn seeds_from_0_on() {
-    let total = play_all(0..200, |_| ());
+    let total = play_all(crate::range(0, 200), |_| ());
     let happened = [
         total.crashes,
         total.gone,

@@ -26,12 +26,12 @@ fn play_all(seeds: impl IntoIterator<Item = u64>) {
 
 #[test]
 fn seeds_from_0_on() {
-    play_all(0..5_000);
+    play_all(crate::range(0, 3_000));
 }
 
 #[test]
 fn seeds_from_1_000_000_on() {
-    play_all(1_000_000..1_005_000);
+    play_all(crate::range(1_000_000, 3_000));
 }
 
 /// Seeds that once failed, with the bugs that they found. A seed's choices change with the

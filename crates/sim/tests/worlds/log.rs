@@ -22,7 +22,7 @@ fn play_all(seeds: std::ops::Range<u64>) -> LogSummary {
 
 #[test]
 fn seeds_from_0_on() {
-    let total = play_all(0..150);
+    let total = play_all(crate::range(0, 150));
     let happened = [
         total.replayed,
         total.checkpoints,
@@ -37,7 +37,7 @@ fn seeds_from_0_on() {
 
 #[test]
 fn seeds_from_1_000_000_on() {
-    play_all(1_000_000..1_000_150);
+    play_all(crate::range(1_000_000, 150));
 }
 
 /// Deadlocks: cleaners used up the segments that a checkpoint had freed, until the next one.

@@ -7,7 +7,7 @@ use sim::{Playable, run};
 #[test]
 fn one_host_at_a_time_runs_the_array_and_the_last_one_does() {
     let mut total = LeaseSummary::default();
-    for seed in 0..2_000 {
+    for seed in crate::range(0, 2_000) {
         let scenario = LeaseScenario::draw(seed);
         match run(seed, &scenario) {
             Ok(summary) => total += summary,

@@ -5,7 +5,7 @@ use sim::{Playable, Scenario, run};
 #[test]
 fn nothing_is_lost_whichever_members_are_young() {
     let mut staged = 0;
-    for seed in 0..6_000 {
+    for seed in crate::range(0, 3_000) {
         let mut scenario = Scenario::draw(seed);
         if scenario.staging == 0 && !scenario.distributed_spare || scenario.busy == 0 {
             continue;
