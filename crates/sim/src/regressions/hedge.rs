@@ -269,6 +269,68 @@ fn what_is_read_to_a_users_memory_is_not_tried_twice() {
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
 
+/// Stages what it can, and hedges what takes long.
+struct Both;
+
+impl SteeringPolicy for Both {
+    fn takes(&mut self, _: Instant, _: Detour) -> bool {
+        true
+    }
+
+    fn patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
+        Some(PATIENCE)
+    }
+
+    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+        true
+    }
+}
+
+/// A read of blocks 0 and 1 waits for member 1, and block 1 is staged. Then the member is lost: one is read from
+/// the log, and the other from three members, of which one takes long.
+fn staged_meanwhile(is_hedged: bool) {
+    let mut scenario = scenario(Level::Raid6, 5, Consistency::Bitmap);
+    (scenario.staging, scenario.busy) = (128, 1);
+    let mut world = play(1, scenario);
+    (0..2).for_each(|lba| drop(world.write_one(lba)));
+    world.machine.set_steering(ONLY, Some(Box::new(Both)));
+    world.ask(0, Op::Read, 0, 2);
+    let home = |io: &Io| io.device == DeviceId(1);
+    assert!(world.ios.iter().all(|p| home(&p.io)));
+    let passes = |world: &mut World| {
+        world.now = world.now + PATIENCE;
+        world.step(Input::Tick);
+    };
+    if is_hedged {
+        passes(&mut world);
+    }
+    world.busy(1);
+    world.ask(1, Op::Write, 1, 1);
+    world.end_all(|io| io.op == IoOp::Journal);
+    assert!(world.requests[0].is_some() && world.requests[1].is_none(), "it is staged");
+    world.disks[1].gone = true;
+    assert!(world.end_one(home));
+    let from_log = |io: &Io| matches!(io.op, IoOp::Read(raidcore::units::Mem::Payload { .. }));
+    // Who is tried twice leaves it to the other.
+    assert_eq!(world.ios.iter().any(|p| from_log(&p.io)), !is_hedged);
+    let takes_long = |io: &Io| from_log(io) || io.device == DeviceId(2) && !is_hedged;
+    while world.end_one(|io| !takes_long(io)) || world.end_first_compute() {}
+    passes(&mut world);
+    while world.end_one(|io| !takes_long(io)) || world.end_first_compute() {}
+    assert_eq!(world.requests[0].is_some(), !is_hedged);
+    world.drain();
+}
+
+#[test]
+fn what_is_read_from_the_log_as_well_is_not_tried_twice() {
+    staged_meanwhile(false);
+}
+
+#[test]
+fn what_is_tried_twice_is_not_read_from_the_log_as_well() {
+    staged_meanwhile(true);
+}
+
 /// RAID5 of three: a stripe was written as a whole, and a crash has left block 0 new, as a user has
 /// seen, and the rest old. It can't be repaired, since two members can't be read in another row.
 fn in_doubt() -> World {

@@ -10,6 +10,12 @@ pub(crate) const HEDGE: &[Mutant] = &[
         "if !MUTANT && job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
     ),
     mutant(
+        "hedge: what is read from the log as well is tried twice",
+        "engine/hedge/pairs.rs",
+        "if !job.fetching.is_empty() || !job.kept.is_empty() {",
+        "if !MUTANT && (!job.fetching.is_empty() || !job.kept.is_empty()) {",
+    ),
+    mutant(
         "hedge: reads are tried again from redundancy that may not agree",
         "engine/flow/hedge.rs",
         "let planned = parity == Parity::InStep\n",

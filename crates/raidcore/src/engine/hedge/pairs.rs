@@ -33,6 +33,10 @@ impl Jobs {
         if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {
             return;
         }
+        // So does what of it was staged meanwhile. The second would not read that.
+        if !job.fetching.is_empty() || !job.kept.is_empty() {
+            return;
+        }
         let reads = job.plan.reads.iter().enumerate();
         let late = reads.filter(|(index, _)| !job.hedge.landed.has(*index));
         let late: Set<Role> = late.map(|(_, io)| io.role).collect();
