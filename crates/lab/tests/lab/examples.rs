@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use lab::experiment::{Task, merge};
 use lab::run::RunEnd;
 use lab::shard::run_shard;
+use rayon::prelude::*;
 
 fn files() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/experiments");
@@ -22,7 +23,7 @@ fn each_can_be_run() {
         match Task::load(&path).unwrap_or_else(|error| panic!("{error}")) {
             Task::Validation(_) => validations += 1,
             Task::Experiment(experiment) => {
-                for labelled in &experiment.points {
+                experiment.points.par_iter().for_each(|labelled| {
                     let mut point = labelled.point.clone();
                     // A smoke test: the smallest drives, and few requests. Streams have open blocks of
                     // their own.
@@ -40,7 +41,7 @@ fn each_can_be_run() {
                     // A member this small may be rebuilt before.
                     let rebuilt = figures.rebuild_seconds.is_some();
                     assert!(figures.requests == 300 || rebuilt, "{what}: {}", figures.requests);
-                }
+                });
             }
         }
     }
