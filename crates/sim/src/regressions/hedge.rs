@@ -292,7 +292,9 @@ fn staged_meanwhile(is_hedged: bool) {
     let mut scenario = scenario(Level::Raid6, 5, Consistency::Bitmap);
     (scenario.staging, scenario.busy) = (128, 1);
     let mut world = play(1, scenario);
-    (0..2).for_each(|lba| drop(world.write_one(lba)));
+    for lba in 0..2 {
+        world.write_one(lba);
+    }
     world.machine.set_steering(ONLY, Some(Box::new(Both)));
     world.ask(0, Op::Read, 0, 2);
     let home = |io: &Io| io.device == DeviceId(1);
