@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use det::Instant;
 use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way};
-use raidcore::units::{MemberId, Set};
+use raidcore::units::{Mem, MemberId, Set};
 use raidlog::ONLY;
 
 use super::*;
@@ -27,16 +27,21 @@ fn told(shared: &Shared) -> std::sync::MutexGuard<'_, Told> {
     shared.lock().expect("no test has failed here")
 }
 
+/// Hedges what takes long.
 #[derive(Default)]
-struct Impatient(Shared);
+struct Impatient {
+    told: Shared,
+    /// Whether it stages what it can.
+    stages: bool,
+}
 
 impl SteeringPolicy for Impatient {
     fn ended(&mut self, outcome: Outcome) {
-        told(&self.0).way = Some(outcome.way);
+        told(&self.told).way = Some(outcome.way);
     }
 
     fn hedged(&mut self, _: u32, took: Duration, home: Duration) {
-        told(&self.0).hedged.push((took, home));
+        told(&self.told).hedged.push((took, home));
     }
 
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
@@ -48,7 +53,7 @@ impl SteeringPolicy for Impatient {
     }
 
     fn stages(&mut self, _: Instant, _: Redirect) -> bool {
-        false
+        self.stages
     }
 }
 
@@ -64,16 +69,27 @@ fn watched(level: Level) -> (World, u64, Shared) {
     let mut world = world(level, 3, Consistency::Bitmap);
     let version = world.write_one(0);
     let shared = Shared::default();
-    world.machine.set_steering(ONLY, Some(Box::new(Impatient(shared.clone()))));
+    let policy = Impatient { told: shared.clone(), stages: false };
+    world.machine.set_steering(ONLY, Some(Box::new(policy)));
     world.ask(0, Op::Read, 0, 1);
     assert_eq!((world.ios.len(), world.ios[0].io.device), (1, DeviceId(0)));
-    world.now = world.now + PATIENCE;
-    world.step(Input::Tick);
+    patience_ends(&mut world);
     (world, version, shared)
 }
 
 fn others(io: &Io) -> bool {
     io.device != DeviceId(0)
+}
+
+/// A read to a user's memory.
+fn into_users(io: &Io) -> bool {
+    matches!(io.op, IoOp::Read(Mem::Payload { .. }))
+}
+
+/// A read that is under way has taken long.
+fn patience_ends(world: &mut World) {
+    world.now = world.now + PATIENCE;
+    world.step(Input::Tick);
 }
 
 #[test]
@@ -202,8 +218,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
     world.ask(0, Op::Read, 0, 1);
     world.step(Input::Busy(Set::one(MemberId(0))));
-    world.now = world.now + PATIENCE;
-    world.step(Input::Tick);
+    patience_ends(&mut world);
     let is_first = |io: &Io| io.device == DeviceId(0) && io.op != IoOp::Flush;
     assert!(world.end_one(is_first), "the first to be asked answers after all");
     world.end_first_compute();
@@ -225,8 +240,7 @@ fn a_dying_disk_is_read_block_by_block_for_longer_than_patience_lasts() {
     for _ in 0..100 {
         assert!(world.end_one(|io| !others(io)), "blocks are tried one by one");
     }
-    world.now = world.now + PATIENCE;
-    world.step(Input::Tick);
+    patience_ends(&mut world);
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
@@ -260,30 +274,11 @@ fn what_is_read_to_a_users_memory_is_not_tried_twice() {
     world.disks[0].gone = true;
     // It reads from another member now, without a deadline.
     world.end_one(|io| !others(io));
-    let into_users = |io: &Io| matches!(io.op, IoOp::Read(raidcore::units::Mem::Payload { .. }));
     assert!(world.ios.iter().any(|p| into_users(&p.io)));
-    world.now = world.now + PATIENCE;
-    world.step(Input::Tick);
+    patience_ends(&mut world);
     while world.end_one(|io| !into_users(io)) || world.end_first_compute() {}
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
-}
-
-/// Stages what it can, and hedges what takes long.
-struct Both;
-
-impl SteeringPolicy for Both {
-    fn takes(&mut self, _: Instant, _: Detour) -> bool {
-        true
-    }
-
-    fn patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
-        Some(PATIENCE)
-    }
-
-    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
-        true
-    }
 }
 
 /// A read of blocks 0 and 1 waits for member 1, and block 1 is staged. Then the member is lost: one is read from
@@ -295,16 +290,13 @@ fn staged_meanwhile(is_hedged: bool) {
     for lba in 0..2 {
         world.write_one(lba);
     }
-    world.machine.set_steering(ONLY, Some(Box::new(Both)));
+    let policy = Impatient { stages: true, ..Impatient::default() };
+    world.machine.set_steering(ONLY, Some(Box::new(policy)));
     world.ask(0, Op::Read, 0, 2);
     let home = |io: &Io| io.device == DeviceId(1);
     assert!(world.ios.iter().all(|p| home(&p.io)));
-    let passes = |world: &mut World| {
-        world.now = world.now + PATIENCE;
-        world.step(Input::Tick);
-    };
     if is_hedged {
-        passes(&mut world);
+        patience_ends(&mut world);
     }
     world.busy(1);
     world.ask(1, Op::Write, 1, 1);
@@ -312,12 +304,11 @@ fn staged_meanwhile(is_hedged: bool) {
     assert!(world.requests[0].is_some() && world.requests[1].is_none(), "it is staged");
     world.disks[1].gone = true;
     assert!(world.end_one(home));
-    let from_log = |io: &Io| matches!(io.op, IoOp::Read(raidcore::units::Mem::Payload { .. }));
     // Who is tried twice leaves it to the other.
-    assert_eq!(world.ios.iter().any(|p| from_log(&p.io)), !is_hedged);
-    let takes_long = |io: &Io| from_log(io) || io.device == DeviceId(2) && !is_hedged;
+    assert_eq!(world.ios.iter().any(|p| into_users(&p.io)), !is_hedged);
+    let takes_long = |io: &Io| into_users(io) || io.device == DeviceId(2) && !is_hedged;
     while world.end_one(|io| !takes_long(io)) || world.end_first_compute() {}
-    passes(&mut world);
+    patience_ends(&mut world);
     while world.end_one(|io| !takes_long(io)) || world.end_first_compute() {}
     assert_eq!(world.requests[0].is_some(), !is_hedged);
     world.drain();
@@ -371,8 +362,7 @@ fn what_is_in_doubt_is_read_at_home_though_that_takes_long() {
     world.ask(0, Op::Read, 0, 1);
     world.end_all(|io| !takes_long(io));
     assert!(world.ios.iter().any(|p| takes_long(&p.io)));
-    world.now = world.now + PATIENCE;
-    world.step(Input::Tick);
+    patience_ends(&mut world);
     world.end_all(|io| !takes_long(io));
     world.drain();
 }
