@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use det::Instant;
-use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way};
+use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way, Why};
 use raidcore::units::{Mem, MemberId, Set};
 use raidlog::ONLY;
 
@@ -81,6 +81,11 @@ fn others(io: &Io) -> bool {
     io.device != DeviceId(0)
 }
 
+/// The devices with I/O under way, the first asked first.
+fn devices(world: &World) -> Vec<u32> {
+    world.ios.iter().map(|p| p.io.device.0).collect()
+}
+
 /// A read to a user's memory.
 fn into_users(io: &Io) -> bool {
     matches!(io.op, IoOp::Read(Mem::Payload { .. }))
@@ -109,6 +114,61 @@ fn the_others_answer_for_who_takes_long() {
         world.drain();
         assert_eq!((world.read_one(0), world.read_one(5)), (version, other));
     }
+}
+
+/// A read of two members waits for both, which redundancy can't stand in for. Once one has answered, it can for the
+/// other.
+#[test]
+fn a_read_that_waits_for_too_many_is_tried_again_once_it_waits_for_fewer() {
+    let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
+    let versions = [0, 4].map(|lba| world.write_one(lba));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
+    world.ask(0, Op::Read, 0, 5);
+    assert_eq!(devices(&world), [0, 1]);
+    // After as long again each time.
+    for waits in [PATIENCE, PATIENCE, 2 * PATIENCE] {
+        assert_eq!(world.engine().deadline(), Some((world.now + waits, Why::Patience)));
+        world.now = world.now + waits;
+        world.step(Input::Tick);
+        assert_eq!(devices(&world), [0, 1], "there is no way around both");
+    }
+    assert!(world.end_one(others));
+    world.now = world.now + 4 * PATIENCE;
+    world.step(Input::Tick);
+    assert_eq!(devices(&world), [0, 1, 2], "there is one around member 0");
+    while world.requests[0].is_some() {
+        let ended = world.end_first_compute() || world.end_one(others);
+        assert!(ended, "it waits for member 0");
+    }
+    let read = [0, 4].map(|lba| version_of(lba, &world.memory.payload[0][lba as usize]));
+    assert_eq!(read, versions);
+    world.drain();
+}
+
+/// A read takes long while there is room for no other job.
+#[test]
+fn a_read_is_tried_again_once_there_is_room() {
+    let mut little = scenario(Level::Raid5, 3, Consistency::Bitmap);
+    little.jobs = little.background_jobs + 2;
+    let mut world = play(1, little);
+    let version = world.write_one(0);
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
+    world.ask(0, Op::Read, 0, 1);
+    world.ask(1, Op::Read, 20, 1);
+    let before = devices(&world);
+    patience_ends(&mut world);
+    assert_eq!(devices(&world), before, "there is no room");
+    assert!(world.end_one(others));
+    assert!(world.end_first_compute());
+    assert_eq!((world.requests[1].is_none(), devices(&world)), (true, vec![0]));
+    patience_ends(&mut world);
+    assert_eq!(devices(&world), [0, 1, 2]);
+    while world.requests[0].is_some() {
+        let ended = world.end_first_compute() || world.end_one(others);
+        assert!(ended, "it waits for member 0");
+    }
+    assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+    world.drain();
 }
 
 /// A read's member is lost, so the read's hedge deadline starts again. The read is answered before

@@ -22,6 +22,18 @@ pub(crate) const HEDGE: &[Mutant] = &[
         "let planned = (MUTANT || parity == Parity::InStep)\n",
     ),
     mutant(
+        "hedge: what there was no way around at first is waited for",
+        "engine/flow/hedge.rs",
+        "if let Some(first) = first {",
+        "if let Some(first) = first.filter(|_| !MUTANT) {",
+    ),
+    mutant(
+        "hedge: a read for which there was no room at first is waited for",
+        "engine/flow/hedge.rs",
+        "if !self.range.jobs.begin_second(id, self.now) {",
+        "if !self.range.jobs.begin_second(id, self.now) && !MUTANT {",
+    ),
+    mutant(
         "hedge: who gives up a read takes the answer along",
         "engine/hedge/pairs.rs",
         "self.pass_tags(id, other);",

@@ -2,6 +2,7 @@
 //! home that take long see [`twins`](super::twins).
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use det::Instant;
 
@@ -15,6 +16,9 @@ use crate::engine::{Action, Engine, JobId};
 use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Parity};
 use crate::units::Set;
+
+/// The least that passes before a read is looked at again.
+const SHORTEST: Duration = Duration::from_micros(10);
 
 impl Engine {
     /// Plans a read that will not wait for ever, if the policy says so. Tells whether it has.
@@ -35,6 +39,7 @@ impl Engine {
             return false;
         }
         if Hedge::can_follow(self.range.jobs[id].plan.reads.len()) {
+            self.range.jobs[id].hedge.waited = patience;
             self.range.patience.wait(self.now + patience, id);
         }
         true
@@ -49,7 +54,11 @@ impl Engine {
         let planned = parity == Parity::InStep
             && (self.plan_aside(id, calm, parity, 0) || self.plan_aside(id, others, parity, 0));
         if !planned {
+            let first = self.range.jobs.other_of(id);
             self.range.jobs.gives_up(id);
+            if let Some(first) = first {
+                self.look_again(first);
+            }
             return Stage::Finish;
         }
         let job = &self.range.jobs[id];
@@ -65,6 +74,15 @@ impl Engine {
             self.range.jobs[id].asked.way = Way::Around;
         }
         Stage::Buffers
+    }
+
+    /// There is no second way now: too many members take long, or there is no room. A read that has waited is looked at
+    /// again after as long again, when it may wait for fewer.
+    fn look_again(&mut self, first: JobId) {
+        let hedge = &mut self.range.jobs[first].hedge;
+        let waited = hedge.waited.max(SHORTEST);
+        hedge.waited = waited.saturating_mul(2);
+        self.range.patience.wait(self.now + waited, first);
     }
 
     /// A read has all that it needs. If it is one of two, it answers.
@@ -118,7 +136,9 @@ impl Engine {
             if self.range.jobs.writes_alone(id) {
                 self.stage_too(id);
             } else if self.range.jobs.reads_alone(id) {
-                self.range.jobs.begin_second(id, self.now);
+                if !self.range.jobs.begin_second(id, self.now) {
+                    self.look_again(id);
+                }
             } else if let Some(number) = entry_waited_for(&self.range.jobs, &self.range.staging, id)
             {
                 self.store_elsewhere(id, number, out);

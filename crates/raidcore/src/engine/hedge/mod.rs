@@ -73,6 +73,8 @@ pub(in crate::engine) struct Hedge {
     avoids: Set<Role>,
     /// Which of the plan's reads have ended well.
     landed: Set<usize>,
+    /// How long a read has waited when it is looked at next.
+    pub(in crate::engine) waited: Duration,
     /// When the second of them has answered in its place.
     answered: Option<Instant>,
     /// How long a write may take at home, from when it reads, before it is staged as well; for ever if none.

@@ -22,30 +22,31 @@ impl Jobs {
         })
     }
 
-    /// Begins a second read of what a job still waits for, if there is any, and room for one.
-    pub(in crate::engine) fn begin_second(&mut self, first: JobId, now: Instant) {
+    /// Begins a second read of what a job still waits for, if there is any, and room for one. Tells
+    /// whether it has.
+    pub(in crate::engine) fn begin_second(&mut self, first: JobId, now: Instant) -> bool {
         let job = &self[first];
         // One that is tried block by block has more and more reads.
         if !Hedge::can_follow(job.plan.reads.len()) {
-            return;
+            return false;
         }
         // What was planned anew after an error may have no end of patience, and go to the user's memory.
         if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {
-            return;
+            return false;
         }
         // So does what of it was staged meanwhile. The second would not read that.
         if !job.fetching.is_empty() || !job.kept.is_empty() {
-            return;
+            return false;
         }
         let reads = job.plan.reads.iter().enumerate();
         let late = reads.filter(|(index, _)| !job.hedge.landed.has(*index));
         let late: Set<Role> = late.map(|(_, io)| io.role).collect();
         let is_read = job.stage == Stage::AfterRead && !job.replan && job.bad.is_empty();
         if !is_read || late.is_empty() {
-            return;
+            return false;
         }
         let (stripe, blocks, begun) = (job.stripe, job.asked.blocks, job.asked.begun);
-        let Some(second) = self.create(Work::Read, stripe, now) else { return };
+        let Some(second) = self.create(Work::Read, stripe, now) else { return false };
         self[first].hedge.partner = Some(second);
         let pieces = mem::take(&mut self[first].pieces);
         let job = &mut self[second];
@@ -54,6 +55,7 @@ impl Jobs {
             (Some(first), late, blocks, begun);
         self[first].pieces = pieces;
         self.join(second);
+        true
     }
 
     /// The other of two that read the same, if there are two.
