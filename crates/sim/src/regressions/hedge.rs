@@ -19,6 +19,8 @@ struct Told {
     way: Option<Way>,
     /// After which times reads have ended both ways.
     hedged: Vec<(Duration, Duration)>,
+    /// How often it was asked whether a read is worth trying elsewhere.
+    asked: u32,
 }
 
 type Shared = Arc<Mutex<Told>>;
@@ -33,6 +35,8 @@ struct Impatient {
     told: Shared,
     /// Whether it stages what it can.
     stages: bool,
+    /// Whether no read is worth trying elsewhere.
+    refuses: bool,
 }
 
 impl SteeringPolicy for Impatient {
@@ -45,7 +49,8 @@ impl SteeringPolicy for Impatient {
     }
 
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
-        true
+        told(&self.told).asked += 1;
+        !self.refuses
     }
 
     fn patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
@@ -69,7 +74,7 @@ fn watched(level: Level) -> (World, u64, Shared) {
     let mut world = world(level, 3, Consistency::Bitmap);
     let version = world.write_one(0);
     let shared = Shared::default();
-    let policy = Impatient { told: shared.clone(), stages: false };
+    let policy = Impatient { told: shared.clone(), ..Impatient::default() };
     world.machine.set_steering(ONLY, Some(Box::new(policy)));
     world.ask(0, Op::Read, 0, 1);
     assert_eq!((world.ios.len(), world.ios[0].io.device), (1, DeviceId(0)));
@@ -168,6 +173,57 @@ fn a_read_is_tried_again_once_there_is_room() {
         assert!(ended, "it waits for member 0");
     }
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+    world.drain();
+}
+
+/// The last of some reads has no scratch memory yet when its patience ends.
+#[test]
+fn a_read_is_tried_again_that_had_not_begun_when_its_patience_ended() {
+    let mut little = scenario(Level::Raid5, 3, Consistency::Bitmap);
+    little.scratch_blocks = 40;
+    let tags = little.tags;
+    let mut world = play(1, little);
+    let start = world.areas.data_start();
+    let stripes = 0..u64::from(tags);
+    let versions: Vec<_> = stripes.map(|stripe| world.write_one(8 * stripe)).collect();
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient::default())));
+    for tag in 0..tags {
+        world.ask(tag, Op::Read, 8 * u64::from(tag), 1);
+    }
+    let last = usize::from(tags) - 1;
+    let home = |io: &Io| matches!(io.op, IoOp::Read(_)) && io.at.0 == start.0 + 4 * last as u64;
+    assert!(!world.ios.iter().any(|p| home(&p.io)), "it has no memory yet");
+    patience_ends(&mut world);
+    world.end_all(|io| !home(io));
+    let home = devices(&world);
+    assert_eq!(home.len(), 1, "the last waits for one member");
+    patience_ends(&mut world);
+    world.end_all(|io| io.device.0 != home[0]);
+    assert!(world.requests[last].is_none(), "the others have answered");
+    let version = version_of(8 * last as u64, &world.memory.payload[last][0]);
+    assert_eq!(version, versions[last]);
+    world.drain();
+}
+
+/// A read's member is lost, so there are two deadlines by which it is tried another way.
+#[test]
+fn a_read_that_is_not_worth_trying_again_is_not_asked_about_again() {
+    let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
+    world.write_one(0);
+    let shared = Shared::default();
+    let policy = Impatient { told: shared.clone(), refuses: true, ..Impatient::default() };
+    world.machine.set_steering(ONLY, Some(Box::new(policy)));
+    world.ask(0, Op::Read, 0, 1);
+    world.now = world.now + PATIENCE / 2;
+    world.disks[0].gone = true;
+    assert!(world.end_one(|io| !others(io)));
+    for _ in 0..4 {
+        world.now = world.now + PATIENCE / 2;
+        world.step(Input::Tick);
+    }
+    assert!(world.requests[0].is_some());
+    assert_eq!(told(&shared).asked, 1);
+    assert!(world.engine().deadline().is_none_or(|(_, why)| why != Why::Patience));
     world.drain();
 }
 

@@ -4,16 +4,29 @@ use crate::mutant::{Mutant, mutant};
 
 pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
-        "what is read to a user's memory is tried twice",
-        "engine/hedge/pairs.rs",
-        "if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
-        "if !MUTANT && job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
+        "hedge: what was planned anew is tried twice as if it had not been",
+        "engine/hedge/mod.rs",
+        "(self.waited, self.patience) = (None, None);",
+        "self.patience = None;
+        if !MUTANT {
+            self.waited = None;
+        }",
     ),
     mutant(
-        "hedge: what is read from the log as well is tried twice",
+        "hedge: a read that had not begun when its patience ended is waited for",
         "engine/hedge/pairs.rs",
-        "if !job.fetching.is_empty() || !job.kept.is_empty() {",
-        "if !MUTANT && (!job.fetching.is_empty() || !job.kept.is_empty()) {",
+        "if job.stage != Stage::AfterRead {
+            return Second::NotYet;",
+        "if job.stage != Stage::AfterRead {
+            return if MUTANT { Second::Never } else { Second::NotYet };",
+    ),
+    mutant(
+        "hedge: who refuses to try a read again is asked again",
+        "engine/flow/hedge.rs",
+        "self.range.jobs[first].hedge.waited = None;",
+        "if !MUTANT {
+                    self.range.jobs[first].hedge.waited = None;
+                }",
     ),
     mutant(
         "hedge: reads are tried again from redundancy that may not agree",
@@ -30,8 +43,8 @@ pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "hedge: a read for which there was no room at first is waited for",
         "engine/flow/hedge.rs",
-        "if !self.range.jobs.begin_second(id, self.now) {",
-        "if !self.range.jobs.begin_second(id, self.now) && !MUTANT {",
+        "if is_looked_at && self.range.jobs.begin_second(id, self.now) == Second::NotYet {",
+        "if is_looked_at && self.range.jobs.begin_second(id, self.now) == Second::NotYet && !MUTANT {",
     ),
     mutant(
         "hedge: who gives up a read takes the answer along",

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use det::Instant;
 
-use crate::engine::hedge::Hedge;
+use crate::engine::hedge::{Hedge, Second};
 use crate::engine::job::Asked;
 use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
@@ -39,14 +39,14 @@ impl Engine {
             return false;
         }
         if Hedge::can_follow(self.range.jobs[id].plan.reads.len()) {
-            self.range.jobs[id].hedge.waited = patience;
-            self.range.patience.wait(self.now + patience, id);
+            self.look_after(id, patience, patience);
         }
         true
     }
 
     /// Plans the second of two that read the same, if the policy wants it now.
     pub(super) fn plan_second(&mut self, id: JobId, readable: Set<Role>, parity: Parity) -> Stage {
+        let first = self.range.jobs.other_of(id);
         let job = &self.range.jobs[id];
         let others = readable.minus(job.hedge.avoids());
         let calm = others.minus(self.roles_of(job.stripe, self.array.steering.busy()));
@@ -54,7 +54,6 @@ impl Engine {
         let planned = parity == Parity::InStep
             && (self.plan_aside(id, calm, parity, 0) || self.plan_aside(id, others, parity, 0));
         if !planned {
-            let first = self.range.jobs.other_of(id);
             self.range.jobs.gives_up(id);
             if let Some(first) = first {
                 self.look_again(first);
@@ -65,12 +64,15 @@ impl Engine {
         let extra: u32 = job.plan.reads.iter().map(|io| io.blocks).sum();
         if !self.array.steering.takes(self.now, job.asked.blocks, extra) {
             self.range.jobs.gives_up(id);
+            if let Some(first) = first {
+                self.range.jobs[first].hedge.waited = None;
+            }
             return Stage::Finish;
         }
         self.array.counters.detour_blocks += u64::from(extra);
         self.array.counters.hedged_reads += 1;
         // Whichever of the two answers.
-        for id in self.range.jobs.other_of(id).into_iter().chain([id]) {
+        for id in first.into_iter().chain([id]) {
             self.range.jobs[id].asked.way = Way::Around;
         }
         Stage::Buffers
@@ -78,11 +80,16 @@ impl Engine {
 
     /// There is no second way now: too many members take long, or there is no room. A read that has waited is looked at
     /// again after as long again, when it may wait for fewer.
-    fn look_again(&mut self, first: JobId) {
-        let hedge = &mut self.range.jobs[first].hedge;
-        let waited = hedge.waited.max(SHORTEST);
-        hedge.waited = waited.saturating_mul(2);
-        self.range.patience.wait(self.now + waited, first);
+    fn look_again(&mut self, id: JobId) {
+        let Some(waited) = self.range.jobs[id].hedge.waited else { return };
+        let again = waited.max(SHORTEST);
+        self.look_after(id, again, again.saturating_mul(2));
+    }
+
+    /// A read will have `waited` when it is looked at.
+    fn look_after(&mut self, id: JobId, wait: Duration, waited: Duration) {
+        self.range.jobs[id].hedge.waited = Some(waited);
+        self.range.patience.wait(self.now + wait, id);
     }
 
     /// A read has all that it needs. If it is one of two, it answers.
@@ -136,13 +143,19 @@ impl Engine {
             if self.range.jobs.writes_alone(id) {
                 self.stage_too(id);
             } else if self.range.jobs.reads_alone(id) {
-                if !self.range.jobs.begin_second(id, self.now) {
-                    self.look_again(id);
-                }
+                self.read_too(id);
             } else if let Some(number) = entry_waited_for(&self.range.jobs, &self.range.staging, id)
             {
                 self.store_elsewhere(id, number, out);
             }
+        }
+    }
+
+    /// A read has waited long enough, or had, before it was planned anew.
+    fn read_too(&mut self, id: JobId) {
+        let is_looked_at = self.range.jobs[id].hedge.waited.is_some();
+        if is_looked_at && self.range.jobs.begin_second(id, self.now) == Second::NotYet {
+            self.look_again(id);
         }
     }
 

@@ -17,7 +17,8 @@ impl Engine {
         self.range.jobs[id].retries.forget_tried();
         // An earlier plan may have read into scratch buffers what this one reads elsewhere.
         self.range.jobs[id].is_copied = false;
-        self.range.jobs[id].hedge.patience = None;
+        // Nor does it wait as long as an earlier one.
+        self.range.jobs[id].hedge.forget_patience();
         self.cool_down(id);
         let rebuilds = matches!(
             self.range.jobs[id].work,

@@ -64,6 +64,16 @@ impl Patience {
     }
 }
 
+/// Whether a second read has begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::engine) enum Second {
+    Begun,
+    /// There is no room, or the first is not under way yet.
+    NotYet,
+    /// Not of what the first reads, as it reads it.
+    Never,
+}
+
 /// What a read or write has to do with another one of the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct Hedge {
@@ -73,8 +83,9 @@ pub(in crate::engine) struct Hedge {
     avoids: Set<Role>,
     /// Which of the plan's reads have ended well.
     landed: Set<usize>,
-    /// How long a read has waited when it is looked at next.
-    pub(in crate::engine) waited: Duration,
+    /// How long a read has waited when it is looked at next, if it is looked at: never while anything of it goes to a
+    /// user's memory.
+    pub(in crate::engine) waited: Option<Duration>,
     /// When the second of them has answered in its place.
     answered: Option<Instant>,
     /// How long a write may take at home, from when it reads, before it is staged as well; for ever if none.
@@ -112,6 +123,11 @@ impl Hedge {
     /// The second of two answers in its place.
     pub(in crate::engine) fn set_answered(&mut self, now: Instant) {
         self.answered = Some(now);
+    }
+
+    /// It is planned anew.
+    pub(in crate::engine) fn forget_patience(&mut self) {
+        (self.waited, self.patience) = (None, None);
     }
 
     /// The plan's reads are begun.

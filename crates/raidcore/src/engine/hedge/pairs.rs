@@ -4,13 +4,13 @@ use core::mem;
 
 use det::Instant;
 
-use super::Hedge;
+use super::{Hedge, Second};
 use crate::engine::JobId;
 use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
 use crate::engine::work::Work;
 use crate::geometry::Role;
-use crate::units::{Mem, Set};
+use crate::units::Set;
 
 impl Jobs {
     /// Whether a job is still on its way to being read, alone, and to answer.
@@ -22,31 +22,28 @@ impl Jobs {
         })
     }
 
-    /// Begins a second read of what a job still waits for, if there is any, and room for one. Tells
-    /// whether it has.
-    pub(in crate::engine) fn begin_second(&mut self, first: JobId, now: Instant) -> bool {
+    /// Begins a second read of what a job still waits for, if it can.
+    pub(in crate::engine) fn begin_second(&mut self, first: JobId, now: Instant) -> Second {
         let job = &self[first];
+        debug_assert!(
+            job.fetching.is_empty() && job.kept.is_empty(),
+            "it was planned to scratch memory alone"
+        );
         // One that is tried block by block has more and more reads.
         if !Hedge::can_follow(job.plan.reads.len()) {
-            return false;
+            return Second::Never;
         }
-        // What was planned anew after an error may have no end of patience, and go to the user's memory.
-        if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {
-            return false;
-        }
-        // So does what of it was staged meanwhile. The second would not read that.
-        if !job.fetching.is_empty() || !job.kept.is_empty() {
-            return false;
+        if job.stage != Stage::AfterRead {
+            return Second::NotYet;
         }
         let reads = job.plan.reads.iter().enumerate();
         let late = reads.filter(|(index, _)| !job.hedge.landed.has(*index));
         let late: Set<Role> = late.map(|(_, io)| io.role).collect();
-        let is_read = job.stage == Stage::AfterRead && !job.replan && job.bad.is_empty();
-        if !is_read || late.is_empty() {
-            return false;
+        if job.replan || !job.bad.is_empty() || late.is_empty() {
+            return Second::Never;
         }
         let (stripe, blocks, begun) = (job.stripe, job.asked.blocks, job.asked.begun);
-        let Some(second) = self.create(Work::Read, stripe, now) else { return false };
+        let Some(second) = self.create(Work::Read, stripe, now) else { return Second::NotYet };
         self[first].hedge.partner = Some(second);
         let pieces = mem::take(&mut self[first].pieces);
         let job = &mut self[second];
@@ -55,7 +52,7 @@ impl Jobs {
             (Some(first), late, blocks, begun);
         self[first].pieces = pieces;
         self.join(second);
-        true
+        Second::Begun
     }
 
     /// The other of two that read the same, if there are two.
@@ -108,7 +105,7 @@ mod tests {
     use crate::engine::hedge::Patience;
     use crate::geometry::{Geometry, Level};
     use crate::plan::SubIo;
-    use crate::units::{Stripe, Tag};
+    use crate::units::{Mem, Stripe, Tag};
 
     fn jobs() -> Jobs {
         let geo = Geometry::new(Level::Raid6, 6, 8, 16).expect("it is possible");
@@ -132,7 +129,7 @@ mod tests {
 
     /// The second of two, which has just begun.
     fn second(jobs: &mut Jobs, first: JobId) -> JobId {
-        jobs.begin_second(first, Instant(50));
+        assert_eq!(jobs.begin_second(first, Instant(50)), Second::Begun);
         jobs.pop_ready().expect("it goes on at once")
     }
 
@@ -167,16 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_all_there_or_goes_to_a_users_memory_is_not_read_again() {
+    fn what_is_all_there_is_not_read_again() {
         let mut jobs = jobs();
         let first = read(&mut jobs, &[0]);
         jobs[first].hedge.land(0);
-        jobs.begin_second(first, Instant(50));
+        assert_eq!(jobs.begin_second(first, Instant(50)), Second::Never);
         assert!(!jobs[first].hedge.is_paired(), "all is there");
-        jobs[first].hedge.begin_reads();
-        jobs[first].plan.reads[0].mem = Mem::Payload { tag: Tag(7), at: 0 };
-        jobs.begin_second(first, Instant(50));
-        assert!(!jobs[first].hedge.is_paired() && !jobs.any_ready());
+        assert!(!jobs.any_ready());
     }
 
     #[test]
