@@ -37,8 +37,10 @@ pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "hedge: what there was no way around at first is waited for",
         "engine/flow/hedge.rs",
-        "if let Some(first) = first {",
-        "if let Some(first) = first.filter(|_| !MUTANT) {",
+        "self.look_again(first);",
+        "if !MUTANT {
+                    self.look_again(first);
+                }",
     ),
     mutant(
         "hedge: a read for which there was no room at first is waited for",
