@@ -5,6 +5,9 @@
 //! none has to wait on purpose. That is compared with the price: each of the other reads delays what waits behind it,
 //! by about as much as reads wait for each other, which is nothing under a light load.
 //!
+//! A write that is staged as well is answered only once the log has it, though it be at home sooner. So what it loses by
+//! that counts, too.
+//!
 //! Few reads are spared most of what all are: those that meet long stalls, often many at once. So the mean is one over
 //! many reads, and no outlier is cut. Where hedging loses it rests, but for one late read in some: that costs others a
 //! little, and the read itself nothing. Fewer reads would find out too slowly that a mean was low by chance.
@@ -16,8 +19,11 @@ use raidcore::engine::{Choice, Judged};
 
 use crate::hedge::SMALL;
 
-/// Hedged reads that have to have ended both ways before they are judged.
+/// Hedged reads that have to have ended both ways before they are judged …
 const ENOUGH: u32 = 256;
+
+/// … but for this many, if they have even taken longer than they would have.
+const FEW: u32 = 32;
 
 /// The weight of the last hedged read in a mean is one in this many.
 const MEMORY: u32 = 2048;
@@ -33,7 +39,8 @@ const WRITES: u32 = 64;
 struct Class {
     /// How many were hedged, at most [`MEMORY`].
     count: u32,
-    /// What these take in the mean, and by how much longer they would at home, in nanoseconds.
+    /// What these take in the mean, and by how much longer they would at home (less than zero if they would not), in
+    /// nanoseconds.
     around: f64,
     spared: f64,
     /// Whether hedging rests, since when it does or does not, and how many late reads have come since one was
@@ -45,7 +52,8 @@ struct Class {
 
 impl Class {
     fn hedges(&mut self, now: Instant, price: Duration, probe: u32) -> bool {
-        let rests = self.count >= ENOUGH && self.spared < price.as_nanos() as f64;
+        let rests = self.count >= ENOUGH && self.spared < price.as_nanos() as f64
+            || self.count >= FEW && self.spared < 0.0;
         if rests != self.rests {
             (self.rests, self.turned) = (rests, Some(now));
         }
@@ -56,9 +64,9 @@ impl Class {
     fn ended(&mut self, around: Duration, home: Duration) {
         self.count = (self.count + 1).min(MEMORY);
         let weight = 1.0 / f64::from(self.count);
-        let spared = home.saturating_sub(around);
-        self.around += (around.as_nanos() as f64 - self.around) * weight;
-        self.spared += (spared.as_nanos() as f64 - self.spared) * weight;
+        let [around, home] = [around, home].map(|took| took.as_nanos() as f64);
+        self.around += (around - self.around) * weight;
+        self.spared += (home - around - self.spared) * weight;
     }
 
     fn judged(&self, choice: Choice, calm: Option<Duration>) -> Judged {

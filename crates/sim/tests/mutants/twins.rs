@@ -4,6 +4,12 @@ use crate::mutant::{Mutant, mutant};
 
 pub(crate) const TWINS: &[Mutant] = &[
     mutant(
+        "twins: what has only read would have taken no longer",
+        "engine/flow/twins.rs",
+        "Left::AsItWas => home.at.max(staged.at),",
+        "Left::AsItWas => home.at.max(if MUTANT { home.at } else { staged.at }),",
+    ),
+    mutant(
         "twins: one that has read leaves home as it is",
         "engine/hedge/twins.rs",
         "if job.stage == Stage::AfterRead {",

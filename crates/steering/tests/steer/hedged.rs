@@ -86,6 +86,44 @@ fn it_rests_where_it_spares_less_than_it_costs() {
     }
 }
 
+/// Every other one would have been at home sooner, and is answered only once the log has it.
+#[test]
+fn what_is_lost_counts_as_what_is_spared_does() {
+    for (known, mut policy) in at_will() {
+        let mut hedged = 0;
+        for at in 0..1000 {
+            if policy.hedges_write(Instant::ORIGIN, LATE) {
+                hedged += 1;
+                let [short, long] = [5 * CALM, 65 * CALM];
+                let (took, home) = if at % 2 == 0 { (short, long) } else { (long, short) };
+                policy.ended(written(took, true));
+                let (blocks, way) = (1, Way::Calm);
+                policy.hedged_write(HedgedWrite { blocks, way, took, home, late: None });
+            }
+            (0..100).for_each(|_| policy.ended(written(CALM, false)));
+        }
+        assert!(hedged < 400, "{known:?}: {hedged}, though nothing is won");
+    }
+}
+
+/// Without any price, and before it is known what they are spared in the mean.
+#[test]
+fn few_are_staged_as_well_where_that_takes_longer() {
+    for (known, mut policy) in at_will() {
+        let mut hedged = 0;
+        for _ in 0..200 {
+            if policy.hedges_write(Instant::ORIGIN, LATE) {
+                hedged += 1;
+                let (blocks, way, took, home) = (1, Way::Calm, 13 * CALM, 5 * CALM);
+                policy.ended(written(took, true));
+                policy.hedged_write(HedgedWrite { blocks, way, took, home, late: None });
+            }
+            (0..100).for_each(|_| policy.ended(written(CALM, false)));
+        }
+        assert!(hedged < 50, "{known:?}: {hedged}");
+    }
+}
+
 /// To be staged at once would have spared it no more.
 #[test]
 fn what_is_staged_as_well_has_waited_at_home_no_longer_than_until_then() {

@@ -96,7 +96,12 @@ impl Engine {
         if let Some(Twin { way, late, .. }) = twin {
             let (blocks, begun) = (job.asked.blocks, job.asked.begun);
             let (took, late) = (staged.at - begun, late.map(|chosen| staged.at - chosen));
-            let home = home.at - begun;
+            // What had read by then would have had to write, too.
+            let home_at = match home.left {
+                Left::AsItWas => home.at.max(staged.at),
+                Left::AtHome | Left::Staged(_) | Left::Unknown => home.at,
+            };
+            let home = home_at - begun;
             self.array.steering.hedged_write(HedgedWrite { blocks, way, took, late, home });
         }
     }

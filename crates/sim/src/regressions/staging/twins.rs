@@ -316,6 +316,32 @@ fn the_policy_is_told_what_it_would_have_taken() {
     }
 }
 
+/// It goes home before the log has it: what it would have taken is less than what it took, unless it has only read.
+#[test]
+fn the_policy_is_told_what_it_lost() {
+    const MORE: Duration = Duration::from_millis(30);
+    for waits in ALL {
+        let mut late = Late::begin(waits, false);
+        late.waits_long();
+        let is_homes = |io: &Io| !matches!(io.op, IoOp::Journal);
+        let id = late.io;
+        let is_mine = |io: &Io| io.id == id || waits != Waits::Read && is_homes(io);
+        late.world.end_all(is_mine);
+        assert!(late.world.requests[0].is_some(), "{waits:?}");
+        late.world.now = late.world.now + MORE;
+        late.world.drain();
+        let told = late.shared.lock().expect("no test has failed here");
+        let [HedgedWrite { took, home, .. }] = told.hedged[..] else {
+            panic!("{waits:?}: {:?}", told.hedged)
+        };
+        assert!(took >= PATIENCE + MORE, "{waits:?}: {took:?}");
+        match waits {
+            Waits::Read => assert!(home >= took, "{took:?}, {home:?}"),
+            Waits::Entry | Waits::Write => assert!(home + MORE <= took, "{took:?}, {home:?}"),
+        }
+    }
+}
+
 /// Redundancy of what users have not written does not depend on how they write beside it.
 #[test]
 fn its_entry_has_the_parity_of_the_others() {
