@@ -23,17 +23,22 @@ fn at_will() -> impl Iterator<Item = (Known, Box<dyn SteeringPolicy>)> {
 
 const LATE: Redirect = Redirect { busy: true, late: true, ..CALM_WRITE };
 
+/// Stages a late write as well if the policy wants it, which tells it what that has come to. Tells whether it has.
+fn stages_too(policy: &mut dyn SteeringPolicy, took: Duration, home: Duration) -> bool {
+    let stages = policy.hedges_write(Instant::ORIGIN, LATE);
+    if stages {
+        policy.ended(written(took, true));
+        policy.hedged_write(HedgedWrite { blocks: 1, way: Way::Calm, took, home, late: None });
+    }
+    stages
+}
+
 /// How many of 1000 are staged as well, which spares each as much, beside 100 calm ones. For each of these one read in
 /// six waits for so long.
 fn hedged_of_1000(policy: &mut dyn SteeringPolicy, spared: Duration, delayed: Duration) -> usize {
     (0..1000).for_each(|_| policy.ended(ended(true, Way::Calm, CALM)));
     let hedges = |_: &i32| {
-        let hedges = policy.hedges_write(Instant::ORIGIN, LATE);
-        if hedges {
-            let (took, home) = (5 * CALM, 5 * CALM + spared);
-            policy.ended(written(took, true));
-            policy.hedged_write(HedgedWrite { blocks: 1, way: Way::Calm, took, home, late: None });
-        }
+        let hedges = stages_too(policy, 5 * CALM, 5 * CALM + spared);
         for _ in 0..100 {
             policy.ended(written(CALM, false));
             (0..5).for_each(|_| policy.ended(ended(true, Way::Calm, CALM)));
@@ -92,14 +97,9 @@ fn what_is_lost_counts_as_what_is_spared_does() {
     for (known, mut policy) in at_will() {
         let mut hedged = 0;
         for at in 0..1000 {
-            if policy.hedges_write(Instant::ORIGIN, LATE) {
-                hedged += 1;
-                let [short, long] = [5 * CALM, 65 * CALM];
-                let (took, home) = if at % 2 == 0 { (short, long) } else { (long, short) };
-                policy.ended(written(took, true));
-                let (blocks, way) = (1, Way::Calm);
-                policy.hedged_write(HedgedWrite { blocks, way, took, home, late: None });
-            }
+            let [short, long] = [5 * CALM, 65 * CALM];
+            let (took, home) = if at % 2 == 0 { (short, long) } else { (long, short) };
+            hedged += u32::from(stages_too(&mut *policy, took, home));
             (0..100).for_each(|_| policy.ended(written(CALM, false)));
         }
         assert!(hedged < 400, "{known:?}: {hedged}, though nothing is won");
@@ -112,12 +112,7 @@ fn few_are_staged_as_well_where_that_takes_longer() {
     for (known, mut policy) in at_will() {
         let mut hedged = 0;
         for _ in 0..200 {
-            if policy.hedges_write(Instant::ORIGIN, LATE) {
-                hedged += 1;
-                let (blocks, way, took, home) = (1, Way::Calm, 13 * CALM, 5 * CALM);
-                policy.ended(written(took, true));
-                policy.hedged_write(HedgedWrite { blocks, way, took, home, late: None });
-            }
+            hedged += u32::from(stages_too(&mut *policy, 13 * CALM, 5 * CALM));
             (0..100).for_each(|_| policy.ended(written(CALM, false)));
         }
         assert!(hedged < 50, "{known:?}: {hedged}");

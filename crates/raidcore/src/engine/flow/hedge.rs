@@ -17,8 +17,8 @@ use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Parity};
 use crate::units::Set;
 
-/// The least that passes before a read is looked at again.
-const SHORTEST: Duration = Duration::from_micros(10);
+/// The least that passes before a read or write that takes long is looked at again.
+pub(super) const AGAIN: Duration = Duration::from_micros(10);
 
 impl Engine {
     /// Plans a read that will not wait for ever, if the policy says so. Tells whether it has.
@@ -82,7 +82,7 @@ impl Engine {
     /// again after as long again, when it may wait for fewer.
     fn look_again(&mut self, id: JobId) {
         let Some(waited) = self.range.jobs[id].hedge.waited else { return };
-        let again = waited.max(SHORTEST);
+        let again = waited.max(AGAIN);
         self.look_after(id, again, again.saturating_mul(2));
     }
 

@@ -1,16 +1,12 @@
 //! A write that takes long at home is staged as well: see [`twins`](crate::engine::hedge).
 
-use core::time::Duration;
-
+use super::hedge::AGAIN;
 use crate::engine::hedge::{Ended, Left, Twin};
 use crate::engine::steering::{HedgedWrite, Redirect, Way};
 use crate::engine::work::Work;
 use crate::engine::{Engine, JobId, Phase};
 use crate::plan::{self, Base, Step, SubIo};
 use crate::units::Mem;
-
-/// After which time a write is looked at again that is not waiting for members, at the least.
-const AGAIN: Duration = Duration::from_micros(10);
 
 impl Engine {
     /// A write is planned that goes home, and may not take for ever, if the policy says so: then it writes from

@@ -10,7 +10,7 @@ use crate::engine::jobs::Jobs;
 use crate::engine::stage::Stage;
 use crate::engine::work::Work;
 use crate::geometry::Role;
-use crate::units::Set;
+use crate::units::{Mem, Set};
 
 impl Jobs {
     /// Whether a job is still on its way to being read, alone, and to answer.
@@ -26,7 +26,9 @@ impl Jobs {
     pub(in crate::engine) fn begin_second(&mut self, first: JobId, now: Instant) -> Second {
         let job = &self[first];
         debug_assert!(
-            job.fetching.is_empty() && job.kept.is_empty(),
+            job.fetching.is_empty()
+                && job.kept.is_empty()
+                && !job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })),
             "it was planned to scratch memory alone"
         );
         // One that is tried block by block has more and more reads.
@@ -105,7 +107,7 @@ mod tests {
     use crate::engine::hedge::Patience;
     use crate::geometry::{Geometry, Level};
     use crate::plan::SubIo;
-    use crate::units::{Mem, Stripe, Tag};
+    use crate::units::{Stripe, Tag};
 
     fn jobs() -> Jobs {
         let geo = Geometry::new(Level::Raid6, 6, 8, 16).expect("it is possible");
